@@ -8,7 +8,7 @@ and anything that leaves the columns, key, guards, membership in the publication
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,10 +40,15 @@ class Relation(_Description):
     altered: str | None
     trigger: str | None
 
-    @property
-    def may_join(self) -> bool:
-        """Whether the stream has all rows of a partition that was created like this."""
-        return self.kind in "rp" and self.persistence == "p" and self.identity in "df"
+    def may_join(self, others: Iterable[Relation]) -> bool:
+        """Whether the stream has all rows of a partition that was created like this, and says of them what it says of
+        `others`.
+
+        Without our trigger, nothing tells of a TRUNCATE in the transaction that creates it.
+        """
+        identities = {"f"} if any(other.identity == "f" for other in others) else {"d", "f"}
+        is_known = self.kind == "p" or self.identity in identities
+        return self.kind in "rp" and self.persistence == "p" and is_known and self.trigger is not None
 
 
 class CapturedTable(_Description):
@@ -132,7 +137,9 @@ def _of_relations(
         before, after = known.get(oid), found.get(oid)
         if before is None:
             assert after is not None
-            if not (vouched and command == CREATE_TABLE and after.may_join and _is_partition(after, found)):
+            if not (
+                vouched and command == CREATE_TABLE and after.may_join(known.values()) and _is_partition(after, found)
+            ):
                 yield DefinitionChange(
                     f"relation {after.name}", "part of the table", "none of its partitions or children"
                 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from cdc_views.config.section import Section
 
@@ -54,6 +55,13 @@ class LogSettings(Section):
         description="stop: the engine stops before an event that cannot be applied; park: that event and later ones of "
         "its key are set aside, and everything else goes on (docs/bad_events.md)",
     )
+
+    @field_validator("connect_url")
+    @classmethod
+    def _require_no_login(cls, value: str) -> str:
+        if "@" in urlsplit(value).netloc:  # messages name the address
+            raise ValueError("it has a user or password, wanted scheme, host and port: logins are not supported")
+        return value
 
     @property
     def exactly_once(self) -> bool:

@@ -39,6 +39,9 @@ SETUP = (
     "CREATE TABLE q PARTITION OF p FOR VALUES FROM ('2027-01-01') TO ('2027-02-01')",
 )
 
+# A table of which `t` becomes a partition.
+ABOVE = "CREATE TABLE above (LIKE t INCLUDING ALL) PARTITION BY RANGE (id)"
+ATTACH = "ALTER TABLE above ATTACH PARTITION t DEFAULT"
 SERVICE = "cdc_views.heartbeat, cdc_views.ddl, cdc_views.truncates"
 
 # Acts of a DBA after which rows or events are not what they were: each must stop its table, and say which it is.
@@ -101,6 +104,9 @@ STOPS = {
     "TRUNCATE of a partition without trigger": ["DROP TRIGGER cdc_views_truncate ON p1", "TRUNCATE p1"],
     "TRUNCATE of a new partition": ["CREATE TABLE p9 PARTITION OF p FOR VALUES FROM ('2026-09-01') TO ('2026-10-01')",
                                     "INSERT INTO p9 VALUES (1, '2026-09-02')", "TRUNCATE p9"],
+    "TRUNCATE of a partition that the same transaction has created": [
+        "BEGIN; CREATE TABLE p7 PARTITION OF p FOR VALUES FROM ('2026-07-01') TO ('2026-08-01'); "
+        "INSERT INTO p VALUES (7, '2026-07-07'); TRUNCATE p7; INSERT INTO p VALUES (8, '2026-07-08'); COMMIT"],
     # the publication
     "the publication without the table": ["ALTER PUBLICATION cdc_views DROP TABLE t"],
     "without and with it": ["ALTER PUBLICATION cdc_views DROP TABLE t", "ALTER PUBLICATION cdc_views ADD TABLE t"],
@@ -110,6 +116,10 @@ STOPS = {
     "not by root": ["ALTER PUBLICATION cdc_views SET (publish_via_partition_root = false)"],
     "a row filter": ["ALTER PUBLICATION cdc_views SET TABLE t WHERE (id > 1), p, " + SERVICE],
     "a column list": ["ALTER PUBLICATION cdc_views SET TABLE t (id, v), p, " + SERVICE],
+    "a table above it is published": [ABOVE, ATTACH, "ALTER PUBLICATION cdc_views ADD TABLE above"],
+    "it becomes a partition of a published table": [ABOVE, "ALTER PUBLICATION cdc_views ADD TABLE above", ATTACH],
+    "the schema of a table above it is published": [ABOVE, ATTACH,
+                                                    "ALTER PUBLICATION cdc_views ADD TABLES IN SCHEMA public"],
     # types
     "a label renamed": ["ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'"],
     "a label renamed beside one added": ["BEGIN; ALTER TYPE mood ADD VALUE 'x'; "
@@ -120,6 +130,17 @@ STOPS = {
     "a guard dropped": ["ALTER TABLE t DROP CONSTRAINT cdc_views_7"],
     "a guard dropped and added": ["ALTER TABLE t DROP CONSTRAINT cdc_views_7",
                                   "ALTER TABLE t ADD CONSTRAINT cdc_views_7 CHECK ('1582-10-15' <= ALL (days))"],
+}  # fmt: skip
+
+# Only an event trigger sees what was undone before the next marker.
+UNDONE = {
+    "a table above it is published and no more": [ABOVE, ATTACH, "ALTER PUBLICATION cdc_views ADD TABLE above",
+                                                  "ALTER PUBLICATION cdc_views DROP TABLE above"],
+    "renamed by ALTER INDEX": ["BEGIN; ALTER INDEX t RENAME TO x; INSERT INTO x VALUES (5, 5); "
+                               "ALTER INDEX x RENAME TO t; COMMIT"],
+    "a column renamed by ALTER VIEW": ["ALTER VIEW t RENAME v TO x", "ALTER VIEW t RENAME x TO v"],
+    "a column renamed by ALTER MATERIALIZED VIEW": ["ALTER MATERIALIZED VIEW t RENAME v TO x",
+                                                    "ALTER MATERIALIZED VIEW t RENAME x TO v"],
 }  # fmt: skip
 
 HARMLESS = {
@@ -140,6 +161,9 @@ HARMLESS = {
                        "DROP TYPE unused"],
     "a new partition": ["CREATE TABLE p3 PARTITION OF p FOR VALUES FROM ('2026-03-01') TO ('2026-04-01')",
                         "INSERT INTO p3 VALUES (1, '2026-03-02')"],
+    "a new partition by CREATE SCHEMA": [
+        "CREATE SCHEMA parts CREATE TABLE p6 PARTITION OF public.p FOR VALUES FROM ('2026-06-01') TO ('2026-07-01')"],
+    "it becomes a partition of a table that is not published": [ABOVE, ATTACH],
     "new nested partitions": ["CREATE TABLE p5 PARTITION OF p FOR VALUES FROM ('2026-05-01') TO ('2026-06-01') "
                               "PARTITION BY LIST (at)", "CREATE TABLE p5x PARTITION OF p5 DEFAULT"],
     "a partition renamed": ["ALTER TABLE p1 RENAME TO old_p1"],
@@ -159,7 +183,7 @@ HARMLESS = {
                            "ALTER TABLE t ENABLE ROW LEVEL SECURITY", "ALTER TABLE t DISABLE ROW LEVEL SECURITY"],
 }  # fmt: skip
 # Without event triggers nobody vouches for these.
-UNVOUCHED = {"VACUUM FULL, CLUSTER", "a new partition", "new nested partitions"}
+UNVOUCHED = {"VACUUM FULL, CLUSTER", "a new partition", "a new partition by CREATE SCHEMA", "new nested partitions"}
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +263,15 @@ def test_change_without_event_triggers_stops_its_table_at_the_next_marker(prepar
     is_dated, error = judge(prepared, known)
     assert error is not None
     assert not is_dated or "emptied" in error
+
+
+@pytest.mark.parametrize("case", UNDONE)
+def test_change_that_was_undone_stops_its_table(prepared: Database, case: str) -> None:
+    known = captured(prepared)
+    prepared.execute(*UNDONE[case])
+    _, error = judge(prepared, known)
+    assert error is not None
+    assert 'table "public.t"' in error
 
 
 @pytest.mark.parametrize("case", HARMLESS)
@@ -321,3 +354,47 @@ def test_check_of_a_relation_of_the_captured_set_says_what_is_wrong(
 def test_partition_beside_its_table_is_refused(prepared: Database) -> None:
     both = settings(prepared.dsn, "public.p", "public.p1")
     assert any('has the partition "public.p1"' in error for error in errors(check_source(both)))
+
+
+def test_table_below_a_published_one_is_refused(prepared: Database) -> None:
+    prepared.execute(ABOVE, ATTACH, "ALTER PUBLICATION cdc_views ADD TABLE above")
+    assert any('is a partition of "public.above"' in error for error in errors(check_source(ours(prepared))))
+
+
+def test_new_partition_is_as_the_others_are(postgres: Postgres) -> None:
+    """Otherwise its first update stops the engine, and the next start is refused."""
+    with new_database(postgres.dsn) as database:
+        database.execute(
+            "CREATE TABLE p (id int, at date, v text, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)",
+            "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')",
+        )
+        ours = settings(database.dsn, "public.p")
+        fix_source(ours, check_source(ours))
+        database.execute(
+            "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM ('2026-02-01') TO ('2026-03-01') PARTITION BY LIST (at)",
+            'CREATE TABLE "P 2x" PARTITION OF p2 DEFAULT',
+        )
+        assert errors(check_source(ours)) == []
+
+
+def test_new_partition_that_may_not_get_a_trigger_stops_its_table(prepared: Database) -> None:
+    known = captured(prepared)
+    role = f"weak_{prepared.name}"
+    prepared.execute(f"CREATE ROLE {role}", f"ALTER FUNCTION cdc_views.adopt OWNER TO {role}")
+    try:
+        prepared.execute(*HARMLESS["a new partition"])
+        assert "relation public.p3" in str(judge(prepared, known)[1])
+    finally:
+        prepared.execute(f"DROP OWNED BY {role} CASCADE", f"DROP ROLE {role}")
+
+
+def test_table_that_was_replaced_stops_its_successor_no_more(prepared: Database) -> None:
+    prepared.execute(
+        "CREATE TABLE s (LIKE t INCLUDING ALL)", "ALTER TABLE t RENAME TO t_old", "ALTER TABLE s RENAME TO t"
+    )
+    fix_source(ours(prepared), check_source(ours(prepared)))
+    assert errors(check_source(ours(prepared))) == []
+    prepared.execute("DELETE FROM cdc_views.ddl", "DELETE FROM cdc_views.truncates")
+    known = captured(prepared)
+    prepared.execute("TRUNCATE t_old", "ALTER TABLE t_old ADD extra int", "DROP TABLE t_old")
+    assert judge(prepared, known) == (False, None)

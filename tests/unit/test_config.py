@@ -59,6 +59,12 @@ def test_secret_is_never_printed(project: Path) -> None:
     assert "hunter2" not in str(error.value)
 
 
+def test_login_in_the_address_of_connect_is_refused_without_being_printed(project: Path) -> None:
+    with pytest.raises(BadConfig, match=r"log\.connect_url.*user or password") as error:
+        load_settings(project, {"log.connect_url": "http://me:hunter2@connect:8083"})
+    assert "hunter2" not in str(error.value)
+
+
 def test_secret_from_a_file_is_relative_to_the_project(project: Path) -> None:
     (project / "dsn").write_text("host=db\n")
     assert load_settings(project, {"source.dsn": "${file:dsn}"}).source.dsn.get_secret_value() == "host=db"

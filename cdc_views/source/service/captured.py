@@ -33,6 +33,10 @@ tree(relation) AS (
     SELECT relation FROM root
     UNION
     SELECT i.inhrelid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.relation),
+above(relation) AS (
+    SELECT i.inhparent FROM root JOIN pg_catalog.pg_inherits i ON i.inhrelid = root.relation
+    UNION
+    SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.relation),
 relation AS MATERIALIZED (
     SELECT r.oid, r.relnamespace, r.xmin FROM pg_catalog.pg_class r
     WHERE r.oid = ANY(ARRAY(SELECT relation FROM tree))),
@@ -44,7 +48,7 @@ version(kind, id, number, xmin) AS (
     UNION ALL SELECT 3, n.oid, 0, n.xmin FROM pg_catalog.pg_namespace n
               WHERE n.oid IN (SELECT relnamespace FROM relation)
     UNION ALL SELECT 4, i.inhparent, i.inhrelid::bigint, i.xmin FROM pg_catalog.pg_inherits i
-              WHERE i.inhparent = ANY(ARRAY(SELECT oid FROM relation))
+              WHERE i.inhparent = ANY(ARRAY(SELECT oid FROM relation UNION ALL SELECT relation FROM above))
     UNION ALL SELECT 5, a.attrelid, a.attnum, a.xmin FROM pg_catalog.pg_attribute a
               WHERE a.attrelid = ANY(ARRAY(SELECT oid FROM relation UNION ALL SELECT typrelid FROM used))
               AND a.attnum > 0
@@ -56,15 +60,19 @@ version(kind, id, number, xmin) AS (
               WHERE x.indrelid = ANY(ARRAY(SELECT oid FROM relation))
     UNION ALL SELECT 9, p.oid, 0, p.xmin FROM pg_catalog.pg_publication p WHERE p.pubname = %(publication)s
     UNION ALL SELECT 10, m.oid, 0, m.xmin FROM pg_catalog.pg_publication_rel m
-              WHERE m.prrelid = ANY(ARRAY(SELECT relation FROM root))
+              WHERE m.prpubid = (SELECT p.oid FROM pg_catalog.pg_publication p WHERE p.pubname = %(publication)s)
     UNION ALL SELECT 11, oid, 0, xmin FROM used
     UNION ALL SELECT 12, e.oid, 0, e.xmin FROM pg_catalog.pg_enum e WHERE e.enumtypid = ANY(%(types)s::oid[])
     UNION ALL SELECT 13, e.oid, ascii(e.evtenabled::text), e.xmin FROM pg_catalog.pg_event_trigger e
               WHERE e.evtname = ANY(%(event_triggers)s)
     UNION ALL SELECT 14, f.oid, 0, f.xmin FROM pg_catalog.pg_proc f
               WHERE f.oid = ANY(ARRAY(SELECT evtfoid FROM pg_catalog.pg_event_trigger
-                                      WHERE evtname = ANY(%(event_triggers)s))))
+                                      WHERE evtname = ANY(%(event_triggers)s)))
+    {schemas})
 SELECT md5(string_agg(concat_ws(' ', kind, id, number, xmin), ',' ORDER BY kind, id, number)) FROM version"""
+_FIRST_SCHEMAS: Final = 150000  # the server version since which a publication may have schemas
+_SCHEMAS_SQL: Final = """UNION ALL SELECT 15, s.oid, 0, s.xmin FROM pg_catalog.pg_publication_namespace s
+              WHERE s.pnpubid = (SELECT p.oid FROM pg_catalog.pg_publication p WHERE p.pubname = %(publication)s)"""
 
 
 class CapturedReader:
@@ -74,6 +82,8 @@ class CapturedReader:
         self._connection = connection
         self._tables = tuple(tables)
         self._parameters = {"event_triggers": list(EVENT_TRIGGERS), "publication": publication, "types": list[int]()}
+        has_schemas = connection.info.server_version >= _FIRST_SCHEMAS
+        self._versions_sql = _VERSIONS_SQL.replace("{schemas}", _SCHEMAS_SQL if has_schemas else "")
         self._known: tuple[str, CapturedSet] | None = None
 
     def read(self) -> CapturedSet:
@@ -87,7 +97,7 @@ class CapturedReader:
         return after
 
     def _versions(self) -> str:
-        row: Any = self._connection.execute(_VERSIONS_SQL, self._parameters).fetchone()
+        row: Any = self._connection.execute(self._versions_sql.encode(), self._parameters).fetchone()
         return str(row[0])
 
     def _describe(self) -> CapturedSet:

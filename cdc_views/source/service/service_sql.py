@@ -47,9 +47,11 @@ CASE WHEN r.relreplident <> 'i' THEN r.relreplident::text
 
 # describe: returns everything about a captured table that decides what its events mean and whether all of its rows have
 # events (cdc_views.captured says which changes are harmless). The xmins show a change that was reverted since.
-# relations_of: returns the table with its partitions and inheriting tables. used_types: returns the user-defined types
-# (oids from 16384) that the table uses, through arrays, domains, composites and ranges: their labels and attributes
-# decide how values print.
+# relations_of: returns the table with its partitions and inheriting tables. relations_above: returns the tables that it
+# is a partition of; where one of them is published, too, events have its name. used_types: returns the user-defined
+# types (oids from 16384) that the table uses, through arrays, domains, composites and ranges: their labels and
+# attributes decide how values print. adopt: makes a new partition like the others of its table, in the command that
+# creates it.
 FUNCTIONS: Final = rf"""
 CREATE OR REPLACE FUNCTION cdc_views.relations_of(root oid)
 RETURNS TABLE (relation oid, parent oid, pending boolean)
@@ -59,6 +61,15 @@ WITH RECURSIVE tree(relation, parent, pending) AS (
     UNION
     SELECT i.inhrelid, i.inhparent, i.inhdetachpending FROM tree JOIN pg_inherits i ON i.inhparent = tree.relation)
 SELECT * FROM tree
+$function$;
+
+CREATE OR REPLACE FUNCTION cdc_views.relations_above(root oid) RETURNS TABLE (relation oid)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
+WITH RECURSIVE above(relation) AS (
+    SELECT i.inhparent FROM pg_inherits i WHERE i.inhrelid = relations_above.root
+    UNION
+    SELECT i.inhparent FROM above JOIN pg_inherits i ON i.inhrelid = above.relation)
+SELECT relation FROM above
 $function$;
 
 CREATE OR REPLACE FUNCTION cdc_views.used_types(root oid) RETURNS TABLE (type oid)
@@ -81,8 +92,14 @@ CREATE OR REPLACE FUNCTION cdc_views.describe(publication text, root oid) RETURN
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 SELECT jsonb_build_object(
     'name', quote_ident(n.nspname) || '.' || quote_ident(c.relname),
-    'membership', (SELECT concat_ws(' ', p.oid, p.xmin, m.oid, m.xmin) FROM pg_publication p
-                   JOIN pg_publication_rel m ON m.prpubid = p.oid AND m.prrelid = c.oid
+    'membership', (SELECT concat_ws(' ', p.oid, p.xmin, m.oid, m.xmin, (
+                              SELECT string_agg(concat_ws(' ', 'below', a.oid, a.xmin), ' ' ORDER BY a.oid)
+                              FROM pg_publication_rel a WHERE a.prpubid = p.oid
+                              AND a.prrelid IN (SELECT relation FROM cdc_views.relations_above(c.oid))),
+                          CASE WHEN c.relispartition AND NOT EXISTS (
+                              SELECT FROM pg_get_publication_tables(p.pubname::text) t WHERE t.relid = c.oid)
+                          THEN 'by another name' END)
+                   FROM pg_publication p JOIN pg_publication_rel m ON m.prpubid = p.oid AND m.prrelid = c.oid
                    WHERE p.pubname = describe.publication),
     'columns', (SELECT jsonb_object_agg(attnum, concat_ws(' ', quote_ident(name), type_name, typmod, element))
                 FROM ({COLUMNS_SQL.format(relation="describe.root")}) AS described),
@@ -125,17 +142,44 @@ VALUES (captured.publication, captured.schema_name, captured.table_name, capture
 RETURNING id
 $function$;
 
+CREATE OR REPLACE FUNCTION cdc_views.adopt(partition regclass, is_full boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
+BEGIN
+    EXECUTE format('CREATE OR REPLACE TRIGGER cdc_views_truncate AFTER TRUNCATE ON %1$s
+                        FOR EACH STATEMENT EXECUTE FUNCTION cdc_views.record_truncate();
+                    ALTER TABLE %1$s ENABLE ALWAYS TRIGGER cdc_views_truncate', partition);
+    IF is_full THEN
+        INSERT INTO cdc_views.former_identities (relation, identity)
+        SELECT oid, relreplident FROM pg_class WHERE oid = partition ON CONFLICT (relation) DO NOTHING;
+        EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', partition);
+    END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+    RAISE WARNING 'cdc_views may not alter partition %, which stops its table: %', partition, SQLERRM;
+END $function$;
+
 CREATE OR REPLACE FUNCTION cdc_views.record_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
-    PERFORM cdc_views.record(c, tg_tag)
+    IF current_setting('cdc_views.adopting', true) = 'on' THEN  -- a command of adopt()
+        RETURN;
+    END IF;
+    PERFORM set_config('cdc_views.adopting', 'on', true);
+    PERFORM cdc_views.adopt(p.oid, bool_or(leaf.relreplident = 'f'))
+    FROM pg_event_trigger_ddl_commands() d JOIN pg_class p ON d.classid = 'pg_class'::regclass AND p.oid = d.objid
+    CROSS JOIN cdc_views.captured c CROSS JOIN cdc_views.relations_of(c.relation) tree
+    JOIN pg_class leaf ON leaf.oid = tree.relation
+    WHERE d.command_tag = 'CREATE TABLE' AND p.relispartition AND p.relkind IN ('r', 'p') AND p.relpersistence = 'p'
+    GROUP BY p.oid, c.publication, c.relation HAVING bool_or(leaf.oid = p.oid);
+    PERFORM set_config('cdc_views.adopting', 'off', true);
+    PERFORM cdc_views.record(c, CASE tg_tag WHEN 'CREATE SCHEMA' THEN 'CREATE TABLE' ELSE tg_tag END)
     FROM cdc_views.captured c JOIN pg_class t ON t.oid = c.relation
     WHERE EXISTS (
         SELECT FROM pg_event_trigger_ddl_commands() d
         WHERE d.schema_name IS DISTINCT FROM 'pg_temp' AND CASE d.classid
             WHEN 'pg_namespace'::regclass THEN d.objid = t.relnamespace
             WHEN 'pg_class'::regclass THEN
-                d.objid IN (SELECT relation FROM cdc_views.relations_of(c.relation))
+                d.objid IN (SELECT relation FROM cdc_views.relations_of(c.relation)
+                            UNION ALL SELECT relation FROM cdc_views.relations_above(c.relation))
                 OR t.relhassubclass AND tg_tag LIKE 'ALTER%'
                 OR d.objid IN (SELECT u.typrelid FROM cdc_views.used_types(c.relation) JOIN pg_type u ON u.oid = type)
             WHEN 'pg_type'::regclass THEN d.objid IN (SELECT type FROM cdc_views.used_types(c.relation))
@@ -215,7 +259,8 @@ EVENT_TRIGGERS: Final = {
     "cdc_views_ddl": """
 CREATE EVENT TRIGGER cdc_views_ddl ON ddl_command_end
     WHEN TAG IN ('ALTER TABLE', 'ALTER SCHEMA', 'ALTER TYPE', 'ALTER FOREIGN TABLE', 'CREATE TABLE',
-                 'CREATE FOREIGN TABLE', 'CREATE TRIGGER')
+                 'CREATE FOREIGN TABLE', 'CREATE TRIGGER', 'CREATE SCHEMA',
+                 'ALTER INDEX', 'ALTER VIEW', 'ALTER MATERIALIZED VIEW')  -- which also rename tables and their columns
     EXECUTE FUNCTION cdc_views.record_ddl();
 ALTER EVENT TRIGGER cdc_views_ddl ENABLE ALWAYS;
 """,
@@ -253,11 +298,12 @@ ON CONFLICT (publication, relation) DO UPDATE SET schema_name = EXCLUDED.schema_
                                                   table_name = EXCLUDED.table_name;
 """
 
-# Removes tables that the project no longer captures, or that were dropped.
+# Removes tables that the project no longer captures, or that were dropped or renamed.
 FORGET: Final = """
 DELETE FROM cdc_views.captured WHERE publication = {publication}
     AND ((schema_name, table_name) NOT IN (SELECT * FROM unnest({schemas}::text[], {names}::text[]))
-         OR NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = relation));
+         OR NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                        WHERE c.oid = relation AND (n.nspname, c.relname) = (schema_name, table_name)));
 """
 
 # Records the replica identity that the table, and tables that inherit from it, had when the table was first captured.
