@@ -41,10 +41,9 @@ class Relation(_Description):
     trigger: str | None
 
     def may_join(self, others: Iterable[Relation]) -> bool:
-        """Whether the stream has all rows of a partition that was created like this, and says of them what it says of
-        `others`.
+        """Whether the stream has all rows of a partition created like this, and as much of each row as of `others`.
 
-        Without our trigger, nothing tells of a TRUNCATE in the transaction that creates it.
+        Without our trigger, a TRUNCATE in the transaction that creates it leaves no trace.
         """
         identities = {"f"} if any(other.identity == "f" for other in others) else {"d", "f"}
         is_known = self.kind == "p" or self.identity in identities

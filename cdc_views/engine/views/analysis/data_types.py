@@ -24,7 +24,7 @@ def reads_timestamps(source: Any, target: Any) -> bool:
 
 
 def is_made_of_floats(kind: Any) -> bool:
-    """Whether values that are equal, and not the same, may be all that there is: 0.0 and -0.0, or lists of them."""
+    """Whether a type has nothing but floats, so that two of its values may be equal and differ: 0.0 and -0.0."""
     parts = list(_inside(kind))
     return all(map(is_made_of_floats, parts)) if parts else kind.typeName() in _FLOATS
 
