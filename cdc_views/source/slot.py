@@ -12,6 +12,13 @@ from cdc_views.errors import RESET, SlotChanged
 from cdc_views.host.waiting import wait_while
 from cdc_views.source.connection import Connection
 
+_OLDEST_SQL: Final = """
+SELECT what FROM (
+    SELECT format('process %s, in a transaction since %s', pid, xact_start), xact_start
+    FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_catalog.pg_backend_pid()
+    UNION ALL
+    SELECT format('transaction %L, prepared at %s', gid, prepared), prepared FROM pg_catalog.pg_prepared_xacts
+) AS open(what, since) ORDER BY since LIMIT 1"""
 LOST: Final = "is lost: the server has removed WAL that it needs"
 
 
@@ -61,6 +68,15 @@ def finding(name: str, slot: Slot | None) -> SlotChanged | None:
         f'replication slot "{name}" {"is gone" if slot is None else LOST}, and with it the changes since',
         hint=RESET,
     )
+
+
+def making_waits_for(connection: Connection, name: str) -> str | None:
+    """What the making of a slot waits for: the oldest transaction that is open. None if the slot is not being made."""
+    slot = read_slot(connection, name)
+    if slot is None or slot.confirmed_flush_lsn is not None:
+        return None
+    row = connection.execute(_OLDEST_SQL).fetchone()
+    return "a transaction that this role may not see" if row is None else str(row[0])
 
 
 def free_slots(connection: Connection) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from cdc_views.base.captured import CapturedSet
+from cdc_views.engine.capture import start
 from cdc_views.engine.capture.start import begin_capture, confirmed_flush
 from cdc_views.errors import (
     ConnectorFailed,
@@ -31,6 +33,7 @@ from cdc_views.log.log import Log
 from cdc_views.log.preflight import check_log, require_slot_matches
 from cdc_views.source.checks.fixes import fix_source
 from cdc_views.source.checks.preflight import check_source
+from cdc_views.source.connection import connect
 from cdc_views.source.reading.position import wal_end
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
@@ -286,6 +289,25 @@ def test_snapshot_that_was_cut_off_is_taken_again_without_phantom_rows(
     log = log_of(captured)
     cut = log.cut(log.begin(), None)
     assert {record.key["id"] for record in log.records(cut)} == set(range(99001, 100001))
+
+
+def test_capture_that_waits_for_an_open_transaction_says_so_and_begins_after_it(
+    database: Database, capture: CaptureOf, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(start, "RUNNING_S", 5.0)
+    database.execute(CREATE, TEN_ROWS)
+    captured = capture("public.orders")
+    fix_source(captured.settings, check_source(captured.settings))
+    with connect(database.dsn, autocommit=False) as other, ThreadPoolExecutor() as pool:
+        other.execute("UPDATE orders SET amount = 0 WHERE id = 1")
+        capturing = pool.submit(begin_capture, captured.settings, lambda _: None, lambda _: None)
+        try:
+            wait_for(lambda: f"when process {other.info.backend_pid}, in a transaction since " in caplog.text, 60)
+        finally:
+            other.commit()
+        capturing.result(120)
+    log = log_of(captured)
+    assert keys(log, log.cut(log.begin(), None)) == list(range(1, 11))
 
 
 def test_topic_that_was_made_anew_is_refused(started: Capture) -> None:

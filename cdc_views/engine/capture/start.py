@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -12,7 +14,7 @@ from cdc_views.engine.capture.capture_removal import LET_GO_S
 from cdc_views.engine.capture.captures import facts_of, known_takeover
 from cdc_views.engine.capture.generation import known_placeholder, require_same_source
 from cdc_views.engine.capture.mirrored import read_mirrored
-from cdc_views.errors import SnapshotInterrupted
+from cdc_views.errors import ConnectorFailed, SnapshotInterrupted
 from cdc_views.log.debezium.connect import ConnectClient
 from cdc_views.log.debezium.connector import connector_config
 from cdc_views.log.debezium.placeholder import settle_placeholder
@@ -22,11 +24,14 @@ from cdc_views.log.preflight import require_same_cluster, require_slot_matches
 from cdc_views.source.catalog import excluded_columns, read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.service.service_tables import record_start_of_capture
-from cdc_views.source.slot import drop_slot, read_slot
+from cdc_views.source.slot import drop_slot, making_waits_for, read_slot
 from cdc_views.store.control import read_control
 
+RUNNING_S: Final = 60.0
 # Connect reports RUNNING for some seconds even for a task that is about to fail (a truncate on a compacted topic).
 SETTLE_S: Final = 1.0
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 def start_capture(settings: Settings, on_progress: Callable[[SnapshotProgress], None]) -> None:
@@ -87,7 +92,21 @@ def _run_connector(settings: Settings) -> None:
     worker.put_connector(settings.log.connector, connector_config(settings, placeholder, excluded=excluded))
     # Debezium stops when the source is down for long, and Connect never restarts a failed task by itself.
     worker.restart_connector(settings.log.connector, only_failed=True)
-    worker.wait_running(settings.log.connector, settle_s=SETTLE_S)
+    _wait_running(settings, worker)
+
+
+def _wait_running(settings: Settings, worker: ConnectClient) -> None:
+    """Wait until the connector runs. Its slot is made only when the transactions have ended that were open before."""
+    deadline = time.monotonic() + settings.log.snapshot_timeout_s
+    while True:
+        try:
+            return worker.wait_running(settings.log.connector, RUNNING_S, settle_s=SETTLE_S)
+        except ConnectorFailed:
+            with connect(settings.source.dsn.get_secret_value()) as connection:
+                waits_for = making_waits_for(connection, settings.source.slot)
+            if waits_for is None or time.monotonic() > deadline:
+                raise
+            _LOGGER.warning('Postgres makes slot "%s" when %s has ended; waiting', settings.source.slot, waits_for)
 
 
 def begin_capture(
