@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ SELECT what FROM (
     UNION ALL
     SELECT format('transaction %L, prepared at %s', gid, prepared), prepared FROM pg_catalog.pg_prepared_xacts
 ) AS open(what, since) ORDER BY since LIMIT 1"""
+_NOT_TRIED_AGAIN_S: Final = 5.0  # Debezium tries to make a slot again 2 s after it has failed
 LOST: Final = "is lost: the server has removed WAL that it needs"
 
 
@@ -96,17 +98,28 @@ def free_wal_senders(connection: Connection) -> int:
 
 
 def drop_slot(connection: Connection, name: str, *, limit_s: float = 15) -> None:
-    """Drop the slot if it is there, waiting for its connector to let go of it. Raises SlotChanged."""
+    """Drop the slot if it is there, waiting for its connector to let go of it. Raises SlotChanged.
+
+    The task of a deleted connector that still waits for its slot to be made is ended. It tries again some times, so the
+    slot counts as gone only when it has not come back for longer than the pause between.
+    """
+    making: tuple[float, Slot] | None = None
 
     def in_use() -> Slot | None:
+        nonlocal making
         slot = read_slot(connection, name)
-        if slot is not None:
-            try:
-                connection.execute("SELECT pg_catalog.pg_drop_replication_slot(%s)", (name,))
-            except psycopg.errors.ObjectInUse:
-                return slot
-            except psycopg.errors.UndefinedObject:
-                pass
+        if slot is None:
+            return making[1] if making is not None and time.monotonic() - making[0] < _NOT_TRIED_AGAIN_S else None
+        if slot.confirmed_flush_lsn is None and slot.active_pid is not None:
+            making = time.monotonic(), slot
+            connection.execute("SELECT pg_catalog.pg_terminate_backend(%s)", (slot.active_pid,))
+            return slot
+        try:
+            connection.execute("SELECT pg_catalog.pg_drop_replication_slot(%s)", (name,))
+        except psycopg.errors.ObjectInUse:
+            return slot
+        except psycopg.errors.UndefinedObject:
+            pass
         return None
 
     if (slot := wait_while(in_use, limit_s)) is not None:

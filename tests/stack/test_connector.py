@@ -13,7 +13,7 @@ import pytest
 
 from cdc_views.base.captured import CapturedSet
 from cdc_views.engine.capture import start
-from cdc_views.engine.capture.start import begin_capture, confirmed_flush
+from cdc_views.engine.capture.start import begin_capture, confirmed_flush, forget_capture
 from cdc_views.errors import (
     ConnectorFailed,
     LogGap,
@@ -23,6 +23,7 @@ from cdc_views.errors import (
     TableTruncated,
     TopicChanged,
 )
+from cdc_views.host.waiting import wait_while
 from cdc_views.log.cuts.cut import Cut
 from cdc_views.log.cuts.ranges import read_range
 from cdc_views.log.debezium.connector import connector_config
@@ -308,6 +309,26 @@ def test_capture_that_waits_for_an_open_transaction_says_so_and_begins_after_it(
         capturing.result(120)
     log = log_of(captured)
     assert keys(log, log.cut(log.begin(), None)) == list(range(1, 11))
+
+
+@pytest.mark.nightly
+def test_slot_that_was_still_being_made_does_not_come_back(
+    database: Database, capture: CaptureOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connect gives up a task that waits for its slot, but the task goes on and tries again."""
+    monkeypatch.setattr(start, "RUNNING_S", 5.0)
+    database.execute(CREATE, TEN_ROWS)
+    captured = capture("public.orders", snapshot_timeout_s=1)
+    fix_source(captured.settings, check_source(captured.settings))
+    slot = captured.settings.source.slot
+    with connect(database.dsn, autocommit=False) as other, connect(database.dsn) as connection:
+        other.execute("UPDATE orders SET amount = 0 WHERE id = 1")
+        with pytest.raises(ConnectorFailed, match="is STARTING after 5 s"):
+            begin_capture(captured.settings, lambda _: None, lambda _: None)
+        assert read_slot(connection, slot) is not None
+        forget_capture(captured.settings)
+        other.commit()
+        assert wait_while(lambda: read_slot(connection, slot) is None, 20)
 
 
 def test_topic_that_was_made_anew_is_refused(started: Capture) -> None:
