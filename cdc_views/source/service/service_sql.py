@@ -153,8 +153,8 @@ BEGIN
         SELECT oid, relreplident FROM pg_class WHERE oid = partition ON CONFLICT (relation) DO NOTHING;
         EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', partition);
     END IF;
-EXCEPTION WHEN insufficient_privilege THEN
-    RAISE WARNING 'cdc_views may not alter partition %, which stops its table: %', partition, SQLERRM;
+EXCEPTION WHEN OTHERS THEN  -- most likely a missing right; the partition of a user is created all the same
+    RAISE WARNING 'cdc_views cannot alter partition %, which stops its table: %', partition, SQLERRM;
 END $function$;
 
 CREATE OR REPLACE FUNCTION cdc_views.record_ddl() RETURNS event_trigger
