@@ -39,9 +39,9 @@ def _make(files: Sequence[Path], run: Callable[[Sequence[Path], Path], None]) ->
     """Let programs run that write the archives when they end; they get a folder for their data."""
     if all(file.exists() for file in files):
         return
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=files[0].parent) as folder:
+    classes = files[0].parent
+    classes.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=classes) as folder:
         drafts = [Path(folder) / file.name for file in files]
         run(drafts, Path(folder))
         for draft, file in zip(drafts, files, strict=True):

@@ -32,7 +32,7 @@ def test_archive_of_classes_is_used_where_there_is_one_for_these_jars(
     assert f"-XX:SharedArchiveFile={spark_archive(one)}" in java_options(one)
     assert java_options(one).endswith("-XX:TieredStopAtLevel=1")
     assert "SharedArchiveFile" not in java_options(other)
-    os.utime(one[0], (1, 1))  # written anew: the JVM would refuse it
+    os.utime(one[0], (1, 1))  # another file now: the JVM would refuse it
     assert "SharedArchiveFile" not in java_options(one)
 
 

@@ -79,14 +79,11 @@ WHERE (n.nspname, r.relname) IN (SELECT * FROM unnest(%s::text[], %s::text[])) O
 
 # The tables of a publication that this table is a partition of.
 _PUBLISHED_ABOVE_SQL: Final = """
-WITH RECURSIVE above(relation) AS (
-    SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = %s
-    UNION
-    SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.relation)
 SELECT t.schemaname::text, t.tablename::text
-FROM above JOIN pg_catalog.pg_class r ON r.oid = above.relation JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+FROM pg_catalog.pg_partition_ancestors(%(table)s) above
+JOIN pg_catalog.pg_class r ON r.oid = above.relid JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
 JOIN pg_catalog.pg_publication_tables t ON (t.schemaname, t.tablename) = (n.nspname, r.relname)
-WHERE t.pubname = %s AND r.relkind = 'p' ORDER BY 1, 2"""
+WHERE t.pubname = %(publication)s AND r.oid <> %(table)s ORDER BY 1, 2"""
 
 _IDENTITIES: Final = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
 DEFAULT_IDENTITY: Final = "REPLICA IDENTITY DEFAULT;"
@@ -316,7 +313,8 @@ def _check_tree(connection: Connection, subject: str, table: SourceTable, source
     for schema, name in below:
         problem = f'has the partition "{schema}.{name}", which is in source.tables too'
         yield Finding("error", subject, problem, "mirror one of them: the publication sends its rows under one name")
-    for schema, name in connection.execute(_PUBLISHED_ABOVE_SQL, (table.oid, source.publication)):
+    published = {"table": table.oid, "publication": source.publication}
+    for schema, name in connection.execute(_PUBLISHED_ABOVE_SQL, published):
         problem = f'is a partition of "{schema}.{name}", which publication "{source.publication}" has, too'
         hint = (
             f'mirror one of them, and take the other out of the publication: rows have the name "{schema}.{name}" in it'

@@ -34,9 +34,7 @@ tree(relation) AS (
     UNION
     SELECT i.inhrelid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.relation),
 above(relation) AS (
-    SELECT i.inhparent FROM root JOIN pg_catalog.pg_inherits i ON i.inhrelid = root.relation
-    UNION
-    SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.relation),
+    SELECT t.relid FROM root CROSS JOIN LATERAL pg_catalog.pg_partition_ancestors(root.relation) t),
 relation AS MATERIALIZED (
     SELECT r.oid, r.relnamespace, r.xmin FROM pg_catalog.pg_class r
     WHERE r.oid = ANY(ARRAY(SELECT relation FROM tree))),

@@ -47,11 +47,10 @@ CASE WHEN r.relreplident <> 'i' THEN r.relreplident::text
 
 # describe: returns everything about a captured table that decides what its events mean and whether all of its rows have
 # events (cdc_views.captured says which changes are harmless). The xmins show a change that was reverted since.
-# relations_of: returns the table with its partitions and inheriting tables. relations_above: returns the tables that it
-# is a partition of; where one of them is published, too, events have its name. used_types: returns the user-defined
-# types (oids from 16384) that the table uses, through arrays, domains, composites and ranges: their labels and
-# attributes decide how values print. adopt: makes a new partition like the others of its table, in the command that
-# creates it.
+# Where a table is published that it is a partition of, events have the name of that one. relations_of: returns the
+# table with its partitions and inheriting tables. used_types: returns the user-defined types (oids from 16384) that
+# the table uses, through arrays, domains, composites and ranges: their labels and attributes decide how values print.
+# adopt: makes a new partition like the others of its table, in the command that creates it.
 FUNCTIONS: Final = rf"""
 CREATE OR REPLACE FUNCTION cdc_views.relations_of(root oid)
 RETURNS TABLE (relation oid, parent oid, pending boolean)
@@ -61,15 +60,6 @@ WITH RECURSIVE tree(relation, parent, pending) AS (
     UNION
     SELECT i.inhrelid, i.inhparent, i.inhdetachpending FROM tree JOIN pg_inherits i ON i.inhparent = tree.relation)
 SELECT * FROM tree
-$function$;
-
-CREATE OR REPLACE FUNCTION cdc_views.relations_above(root oid) RETURNS TABLE (relation oid)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
-WITH RECURSIVE above(relation) AS (
-    SELECT i.inhparent FROM pg_inherits i WHERE i.inhrelid = relations_above.root
-    UNION
-    SELECT i.inhparent FROM above JOIN pg_inherits i ON i.inhrelid = above.relation)
-SELECT relation FROM above
 $function$;
 
 CREATE OR REPLACE FUNCTION cdc_views.used_types(root oid) RETURNS TABLE (type oid)
@@ -94,8 +84,8 @@ SELECT jsonb_build_object(
     'name', quote_ident(n.nspname) || '.' || quote_ident(c.relname),
     'membership', (SELECT concat_ws(' ', p.oid, p.xmin, m.oid, m.xmin, (
                               SELECT string_agg(concat_ws(' ', 'below', a.oid, a.xmin), ' ' ORDER BY a.oid)
-                              FROM pg_publication_rel a WHERE a.prpubid = p.oid
-                              AND a.prrelid IN (SELECT relation FROM cdc_views.relations_above(c.oid))),
+                              FROM pg_publication_rel a JOIN pg_partition_ancestors(c.oid) t ON t.relid = a.prrelid
+                              WHERE a.prpubid = p.oid AND a.prrelid <> c.oid),
                           CASE WHEN c.relispartition AND NOT EXISTS (
                               SELECT FROM pg_get_publication_tables(p.pubname::text) t WHERE t.relid = c.oid)
                           THEN 'by another name' END)
@@ -179,7 +169,7 @@ BEGIN
             WHEN 'pg_namespace'::regclass THEN d.objid = t.relnamespace
             WHEN 'pg_class'::regclass THEN
                 d.objid IN (SELECT relation FROM cdc_views.relations_of(c.relation)
-                            UNION ALL SELECT relation FROM cdc_views.relations_above(c.relation))
+                            UNION ALL SELECT relid FROM pg_partition_ancestors(c.relation))
                 OR t.relhassubclass AND tg_tag LIKE 'ALTER%'
                 OR d.objid IN (SELECT u.typrelid FROM cdc_views.used_types(c.relation) JOIN pg_type u ON u.oid = type)
             WHEN 'pg_type'::regclass THEN d.objid IN (SELECT type FROM cdc_views.used_types(c.relation))

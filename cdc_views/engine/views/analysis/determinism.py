@@ -55,7 +55,6 @@ class _Check:
         self._with_plan = forName(f"{BUILT_IN}PlanExpression")
         self._view = view
         self._relations = relations
-        self._has_collation = has_collation(tokens_of(view.definition.sql, view.definition.file))
         self._names = frozenset(relations.values())
         self._traits: dict[str, tuple[bool, bool]] = {}
         self._operators: list[Any] = []
@@ -128,8 +127,8 @@ class _Check:
             self._check_cast(node)
         elif name in _PARSERS:
             self._check_parser(node)
-        if name in _TYPED_BY_TEXT and _is_collated(node) and not self._has_collation:
-            raise self._refusal(node, None, refusals.HIDDEN_COLLATION)
+        if name in _TYPED_BY_TEXT and _is_collated(node):
+            self._check_collation(node)
         is_replacement = is_replacement or is_replaceable
         self._expressions += [(child, node, is_replacement) for child in self._below(node, is_replaceable)]
 
@@ -174,6 +173,11 @@ class _Check:
         )
         if contains_timestamp(node.dataType()) and not has_format:
             raise self._refusal(node, None, refusals.TIME_OF_TEXT)
+
+    def _check_collation(self, node: Any) -> None:
+        """Refuse a collation that the text of the view does not name, since the planner knows the text alone."""
+        if not has_collation(tokens_of(self._view.definition.sql, self._view.definition.file)):
+            raise self._refusal(node, None, refusals.HIDDEN_COLLATION)
 
     def _below(self, node: Any, is_replaceable: bool) -> Iterator[Any]:
         yield from each_of(node.children())
