@@ -19,6 +19,7 @@ from cdc_views.serve.sql import query
 from cdc_views.store.control import BUILDING, ControlRecord, PublishedDetail
 from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness
 from tests.building import build_any_size, without_thread
+from tests.seed import drawn
 from tests.waiting import wait_for
 
 TABLES = (
@@ -203,7 +204,7 @@ def test_edit_that_is_taken_back_while_it_is_built_is_computed_again(project: Pr
     project.harness.verify()
 
 
-@pytest.mark.parametrize("point", ["views.after_first_commit", "epoch.after_intent", "epoch.before_publish"])
+@pytest.mark.parametrize("point", drawn(1, ["views.after_first_commit", "epoch.after_intent", "epoch.before_publish"]))
 def test_crash_while_views_are_built_or_join_leaves_every_epoch_right(project: Project, point: str) -> None:
     project.declare()
     beside, builds = project.by_hand()

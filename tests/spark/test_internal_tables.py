@@ -15,6 +15,7 @@ from cdc_views.store.control import ControlRecord, PublishedDetail
 from cdc_views.store.delta_log import newest_version
 from cdc_views.store.reading import read_table
 from cdc_views.testing import Delete, Insert, Update, ViewHarness
+from tests.seed import drawn
 
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, v bigint, s text)"
 GROUPED = (
@@ -74,17 +75,17 @@ def overwritten(table: Path) -> None:
         write_deltalake(str(table), rows.slice(0, 1), mode="overwrite")
 
 
-DEEDS = [removed, without_files, appended, restored, overwritten]
+DEEDS = [
+    (deed, is_running)
+    for deed in (removed, without_files, appended, restored, overwritten)
+    for is_running in (True, False)
+]
 
 
 @pytest.mark.parametrize(
     ("deed", "is_running"),
-    [
-        pytest.param(deed, is_running, id=f"{deed.__name__}-{'running' if is_running else 'stopped'}",
-                     marks=pytest.mark.nightly if is_running and deed != removed else ())
-        for deed in DEEDS for is_running in (True, False)
-    ],
-)  # fmt: skip
+    drawn(3, DEEDS, ids=[f"{deed.__name__}-{'running' if is_running else 'stopped'}" for deed, is_running in DEEDS]),
+)
 def test_internal_table_that_is_lost_or_written_by_others_is_computed_again(
     h: ViewHarness, deed: Callable[[Path], None], is_running: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

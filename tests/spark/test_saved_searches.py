@@ -18,6 +18,7 @@ from cdc_views.store.warehouse import RowsChanged
 from cdc_views.testing import Change, Delete, Insert, Update, ViewHarness
 from tests.building import build_any_size, without_thread
 from tests.rebuilt import rebuilt, swap_in
+from tests.seed import drawn
 
 TABLES = """
 CREATE TABLE users (id bigint PRIMARY KEY, name text NOT NULL);
@@ -119,15 +120,15 @@ def test_view_equals_all_queries_on_all_documents_after_every_epoch(h: ViewHarne
     assert len(h.rows("alerts")) > 3
 
 
-@pytest.mark.parametrize(
-    ("point", "times"),
-    [
-        ("views.after_first_commit", 1),  # the documents
-        ("views.after_first_commit", 2),  # the matches
-        ("views.after_first_commit", 4),  # the postings
-        ("epoch.before_publish", 1),
-    ],
-)
+CRASHES = [
+    ("views.after_first_commit", 1),  # the documents
+    ("views.after_first_commit", 2),  # the matches
+    ("views.after_first_commit", 4),  # the postings
+    ("epoch.before_publish", 1),
+]
+
+
+@pytest.mark.parametrize(("point", "times"), drawn(2, CRASHES))
 def test_epoch_that_is_repeated_changes_the_matches_once(h: ViewHarness, point: str, times: int) -> None:
     create(h)
     history = History(7)

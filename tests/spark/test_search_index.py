@@ -17,6 +17,7 @@ from cdc_views.store.reading import read_table
 from cdc_views.store.warehouse import RowsChanged
 from cdc_views.testing import Change, Delete, Insert, Update, ViewChanges, ViewHarness
 from tests.rebuilt import rebuilt, swap_in
+from tests.seed import drawn
 
 TABLES = """
 CREATE TABLE users (id bigint PRIMARY KEY, name text NOT NULL);
@@ -124,16 +125,16 @@ def test_index_equals_one_from_scratch_after_every_epoch(h: ViewHarness, seed: i
     assert [way for way in ways if way] == ["full", *["add"] * (len(list(filter(None, ways))) - 1)]
 
 
-@pytest.mark.parametrize(
-    ("point", "times"),
-    [
-        ("views.after_first_commit", 1),  # the documents
-        ("views.after_first_commit", 2),  # the postings
-        ("views.after_first_commit", 3),  # the totals
-        ("bulk.after_files", 1),
-        ("epoch.before_publish", 1),
-    ],
-)
+CRASHES = [
+    ("views.after_first_commit", 1),  # the documents
+    ("views.after_first_commit", 2),  # the postings
+    ("views.after_first_commit", 3),  # the totals
+    ("bulk.after_files", 1),
+    ("epoch.before_publish", 1),
+]
+
+
+@pytest.mark.parametrize(("point", "times"), drawn(2, CRASHES))
 def test_epoch_that_is_repeated_changes_the_index_once(h: ViewHarness, point: str, times: int) -> None:
     h.create_view(INDEX)
     history = History(7)

@@ -24,6 +24,7 @@ from cdc_views.store.delta_log.versions import removal
 from cdc_views.store.reading import read_table, scan
 from cdc_views.store.warehouse import Changes, Stamp, TableSpec, Warehouse
 from tests.power_loss import Disk, found_after
+from tests.seed import drawn
 
 SCHEMA = pa.schema(
     [
@@ -234,8 +235,14 @@ def test_rows_in_files_of_spark_are_found_by_page(tmp_path: Path, spark: SparkSe
     assert work.rows_read <= 50_000 + 5 * 2_000
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())], ids=str)
-@pytest.mark.parametrize("first_by_spark", [True, False])
+SEVERAL_FORMS = [
+    (kind, first_by_spark)
+    for kind in (pa.float64(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string()))
+    for first_by_spark in (True, False)
+]
+
+
+@pytest.mark.parametrize(("kind", "first_by_spark"), drawn(2, SEVERAL_FORMS))
 def test_keys_whose_values_have_several_forms_are_found_in_files_of_either_way(
     tmp_path: Path, spark: SparkSession, kind: pa.DataType, first_by_spark: bool
 ) -> None:

@@ -37,7 +37,7 @@ from tests.view_shapes.sizes import (
     small_change,
 )
 
-COUNT: Final = os.environ.get("CDC_VIEWS_COST_VIEWS", "2")
+COUNT: Final = os.environ.get("CDC_VIEWS_COST_VIEWS", "1")
 AT_ONCE: Final = 10  # views of one harness
 INCREMENTAL: Final = [name for name, view in VIEWS.items() if view.strategy != "FULL"]
 CHOSEN: Final = INCREMENTAL if COUNT == "all" else Random(f"costs {SEED}").sample(INCREMENTAL, int(COUNT))

@@ -113,6 +113,7 @@ def has_parked(project: Project, bad: LogOffset) -> bool:
     return is_parked and len(listed(project.warehouse)) == 2 and equal == {1: True, 2: False, 3: True}
 
 
+@pytest.mark.nightly
 def test_bad_record_in_a_bulk_reading_stops_with_its_offset_or_is_parked(project: Project) -> None:
     bulk = ("--set", "log.bulk_offsets=1")
     project.capture.start()

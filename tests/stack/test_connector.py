@@ -115,7 +115,9 @@ def rows_of(database: Database, *tables: str) -> dict[str, dict[int, Any]]:
     return {table: dict(database.execute(f"SELECT id, amount FROM {table}")) for table in tables}
 
 
-@pytest.mark.parametrize("filled", [["INSERT INTO one VALUES (1, 1)", TEN_ROWS], []], ids=["some rows", "no rows"])
+@pytest.mark.parametrize(
+    "filled", drawn(1, [["INSERT INTO one VALUES (1, 1)", TEN_ROWS], []], ids=["some rows", "no rows"])
+)
 def test_snapshot_with_a_transaction_in_flight_while_the_slot_is_made(
     database: Database, capture: CaptureOf, filled: list[str]
 ) -> None:
@@ -236,6 +238,7 @@ def test_task_that_failed_is_told_by_the_cut_that_waits_for_it(started: Capture,
         log.cut(first.end, first.position)
 
 
+@pytest.mark.nightly
 def test_snapshot_that_is_restarted_is_an_error(database: Database, capture: CaptureOf) -> None:
     # Some seconds of rows: a snapshot that is complete before its restart arrives is not cut off.
     database.execute(CREATE, "INSERT INTO orders SELECT g, g FROM generate_series(1, 600000) g")

@@ -247,6 +247,7 @@ def test_large_transaction_is_read_by_tasks_also_after_a_kill(of_either_worker: 
     seen="`TopicChanged` at the start",
     do="run `cdc-views reset`",
 )
+@pytest.mark.nightly
 def test_run_on_topics_that_were_made_anew_is_refused(ready: Project) -> None:
     ready.catch_up()
     published, settings = ready.published(), ready.capture.settings
@@ -316,6 +317,7 @@ def test_run_on_a_standby_and_after_it_was_promoted_is_refused(
     seen="`SlotChanged` as before, with the time when it was found; `check` shows it, too",
     do="run `cdc-views reset`",
 )
+@pytest.mark.nightly
 def test_run_after_a_slot_was_moved_under_the_engine_is_refused_for_good(ready: Project) -> None:
     engine, log, slot = ready.start("run"), ready.capture.settings.log, ready.capture.settings.source.slot
     wait_for(ready.has_published, LIMIT_S)

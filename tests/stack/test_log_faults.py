@@ -162,6 +162,7 @@ def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None
     seen="`TopicChanged`",
     do="run `cdc-views reset`",
 )
+@pytest.mark.nightly
 def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: Followed) -> None:
     followed.captured.connect.stop_connector(followed.settings.connector)
     tables = followed.captured.settings.source.tables
@@ -312,7 +313,7 @@ def test_log_that_goes_on_after_an_error_reads_again_what_it_had_met(
         "--from snapshot --swap`"
     ),
 )
-@pytest.mark.parametrize("name", ["min.compaction.lag.ms", "delete.retention.ms"])
+@pytest.mark.parametrize("name", drawn(1, ["min.compaction.lag.ms", "delete.retention.ms"]))
 def test_topic_that_keeps_less_than_before_stops_a_cut_within_seconds(followed: Followed, name: str) -> None:
     followed.alter_topic(name, "100000000000")  # more is no harm
     assert followed.next_cut().position > followed.first.position
@@ -395,11 +396,11 @@ def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatc
 )
 @pytest.mark.parametrize(
     ("change", "problem"),
-    [
+    drawn(1, [
         ("SELECT 1", "there is no slot"),
         ("SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')", "wanted at most"),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: str, problem: str) -> None:
     followed.stop_connector()
     followed.require_slot_matches()

@@ -192,6 +192,7 @@ def test_rebuild_beside_a_running_engine_is_swapped_in_by_it_and_rolled_back(rea
     assert (kinds.count("swap"), kinds.count("rollback"), kinds.count("takeover")) == (1, 1, 2)
 
 
+@pytest.mark.nightly
 def test_swap_in_which_the_engine_is_killed_is_done_in_its_place(ready: Project) -> None:
     term = read_control(ready.warehouse)[-1].term
     engine = ready.start("run", CDC_VIEWS_FAULT="epoch.before_publish:kill")

@@ -249,6 +249,7 @@ def assert_told(world: World) -> None:
     assert warned == {f'table "public.{table}"' for table in world.stopped}
 
 
+@pytest.mark.nightly
 def test_published_view_that_a_later_version_refuses_has_failed_and_ends_no_start(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
