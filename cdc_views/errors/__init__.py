@@ -8,7 +8,7 @@ CdcViewsError
 │   │   ├── StrictViewIsFull  a strict view that could only be run as a whole
 │   │   ├── UnsupportedView   a query that cannot be kept exactly
 │   │   └── ViewCycle
-│   ├── BadQuery              SQL given to `query`
+│   ├── BadQuery              the SQL or the columns of a query
 │   ├── QueryTooLong          a query that takes longer than the server allows
 │   ├── ResultTooLarge        a query that needs more memory or has a larger result than the server allows
 │   ├── BadMoment             the moment at which to read

@@ -34,7 +34,7 @@ class ViewCycle(BadView):
 
 
 class BadQuery(BadInput):
-    """SQL that is refused, or that could not tell two tables apart."""
+    """A query that is refused: its SQL, a column that a table lacks, or two tables that it cannot tell apart."""
 
 
 class QueryTooLong(BadInput):

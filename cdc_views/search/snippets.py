@@ -41,9 +41,10 @@ def snippet(text: str, field: str, query: Query, analyzer: Analyzer) -> Snippet 
     start, end = _window(text, found)
     pieces, place = [(_CUT, False)] if start else [], start
     for token, _ in found:
-        if start <= token.start and token.end <= end:
-            pieces += [(text[place : token.start], False), (text[token.start : token.end], True)]
-            place = token.end
+        if start <= token.start < end:
+            last = min(token.end, end)  # a word may be longer than the snippet
+            pieces += [(text[place : token.start], False), (text[token.start : last], True)]
+            place = last
     pieces += [(text[place:end], False), (_CUT if end < len(text) else "", False)]
     return Snippet(tuple((piece, matches) for piece, matches in pieces if piece))
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN
 from cdc_views.base.python_values import python_rows
-from cdc_views.errors import WrongKind
+from cdc_views.errors import BadQuery, WrongKind
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.values.keys import Key
 from cdc_views.store.delta_log import quoted
@@ -68,19 +68,27 @@ class TableReader:
         """The columns and their Arrow types."""
         return pa.schema([field for field in self._described().schema if not field.name.startswith(HIDDEN)])
 
+    def columns(self, wanted: Sequence[str] | None) -> list[str]:
+        """These columns, each once; without any, all of them. Raises BadQuery for one that the table lacks."""
+        known: list[str] = self.schema.names
+        if wanted is None:
+            return known
+        if unknown := [name for name in wanted if name not in known]:
+            raise BadQuery(f'"{self.name}" has no column {", ".join(unknown)}', hint=f"columns are {', '.join(known)}")
+        return list(dict.fromkeys(wanted))
+
     @property
     def key(self) -> tuple[str, ...]:
         """The columns that identify a row. Raises BadKey for a view without a key, KeyNotRecorded."""
         return tuple(field.name for field in self._key().fields)
 
     def arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows, in no particular order; all columns, or some."""
-        return read_table(self._root, self._table.path, self.version, self.schema.names if columns is None else columns)
+        """All rows, in no particular order; all columns, or some. Raises BadQuery for a column that it lacks."""
+        return read_table(self._root, self._table.path, self.version, self.columns(columns))
 
     def batches(self, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The same in batches of at most `rows`, which are read as they are taken."""
-        names = self.schema.names if columns is None else columns
-        return read_batches(self._root, self._table.path, self.version, names, rows)
+        return read_batches(self._root, self._table.path, self.version, self.columns(columns), rows)
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """A relation of this connection, whose rows are read when it is."""

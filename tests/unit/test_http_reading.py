@@ -248,6 +248,9 @@ def test_accept_chooses_by_weight(http: Client) -> None:
         ("*/*", "application/json"),
         ("text/html, application/*;q=0.5", "application/json"),
         ("application/json;q=0.1, application/x-ndjson", "application/x-ndjson"),
+        ("application/x-ndjson, application/json", "application/x-ndjson"),
+        ("application/json;q=0, */*", "application/x-ndjson"),
+        ("*/*, application/x-ndjson;q=0, application/json;q=nan", "application/vnd.apache.arrow.stream"),
     ):
         found = http.post("/query", "SELECT 1", {"Accept": accept})
         assert found.headers["Content-Type"] == kind

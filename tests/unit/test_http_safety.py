@@ -168,7 +168,7 @@ def test_port_in_use_is_named(shop: Published) -> None:
         ("/views/public.orders/rows/1/2", 400, "BadKey"),
         ("/views/public.orders/rows?key=abc", 400, "BadKey"),
         ("/views/public.orders/rows/%FF", 400, "BadParameter"),
-        ("/views/public.orders/rows?columns=nosuch", 400, "BadParameter"),
+        ("/views/public.orders/rows?columns=nosuch", 400, "BadQuery"),
         ("/views/public.orders/rows?limit=x", 400, "BadParameter"),
         ("/views/public.orders/rows?limit=-1", 400, "BadParameter"),
         ("/views/public.orders/rows?limit=1001", 422, "ResultTooLarge"),

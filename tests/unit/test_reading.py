@@ -124,6 +124,16 @@ def test_hidden_columns_are_not_shown(shop: Published) -> None:
         assert table.duckdb(connection).columns == ["x"]
 
 
+@pytest.mark.parametrize("hidden", ["nosuch", "_cv_hash"])
+def test_column_that_is_unknown_or_hidden_is_an_error(shop: Published, hidden: str) -> None:
+    table = cdc_views.open(shop.root).table("bag")
+    with pytest.raises(BadQuery, match=f'"bag" has no column {hidden}'):
+        table.arrow(["x", hidden])
+    with pytest.raises(BadQuery, match="columns are x"):
+        next(table.batches(10, [hidden]))
+    assert table.arrow(["x"]).column_names == ["x"]
+
+
 def test_table_that_is_unknown_or_has_failed_is_an_error(shop: Published) -> None:
     wh = cdc_views.open(shop.root)
     shop.publish(totals="failed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,8 @@ def json_value(value: Any) -> Any:
         return [json_value(inner) for inner in value]
     if isinstance(value, datetime | date | time):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"  # as Postgres writes it: str() has an exponent where most digits are zeros
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, float):

@@ -6,7 +6,7 @@ import pytest
 
 from cdc_views.errors import BadSearch
 from cdc_views.search import IndexOptions, Query
-from cdc_views.search.snippets import snippet
+from cdc_views.search.snippets import LENGTH, snippet
 from tests.unit.search.memory_index import MemoryIndex, index_of
 
 OPTIONS = IndexOptions("id", {"title": 2.0, "body": 1.0}, stop_words=("the",))
@@ -69,6 +69,15 @@ def test_column_that_begins_with_an_underscore_is_one() -> None:
 def test_snippet_marks_whole_phrases_only(column: str, text: str, shown: str | None) -> None:
     found = snippet(text, column, Query.parse('"exactly once" wi-fi', OPTIONS), OPTIONS.analyzer)
     assert (found and str(found)) == shown
+
+
+def test_snippet_of_a_word_that_is_longer_than_a_snippet_marks_its_beginning() -> None:
+    word = "x" * 300
+    found = snippet(f"{'a few words ' * 20}{word} and more", "body", Query.parse(word, OPTIONS), OPTIONS.analyzer)
+    assert found is not None
+    [marked] = [text for text, matches in found.pieces if matches]
+    assert 100 < len(marked) <= LENGTH
+    assert word.startswith(marked)
 
 
 @pytest.mark.parametrize(

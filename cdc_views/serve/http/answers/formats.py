@@ -41,28 +41,32 @@ ROWS: Final = (Format.JSON, Format.NDJSON, Format.ARROW)
 def chosen(accept: str | None, offered: Iterable[Format]) -> Format:
     """The format that a request accepts most; the first one if it does not care. Raises NotAcceptable."""
     offered = list(offered)
-    best: tuple[float, Format] | None = None
-    for part in (accept or "*/*").split(","):
-        kind, *parameters = (each.strip().lower() for each in part.split(";"))
-        weight = _weight(parameters)
-        for each in offered:
-            name = each.value
-            if kind in ("*/*", name, name.partition("/")[0] + "/*") and weight > (best[0] if best else 0):
-                best = weight, each
-    if best is None:
+    ranges = [_weighted(part) for part in (accept or "*/*").split(",")]
+    best = max(offered, key=lambda form: _rank(form, ranges))
+    if _rank(best, ranges)[0] == 0:
         names = ", ".join(each.value for each in offered)
         raise NotAcceptable("the request accepts none of the formats that there are", hint=f"formats are {names}")
-    return best[1]
+    return best
 
 
-def _weight(parameters: list[str]) -> float:
-    for parameter in parameters:
-        if parameter.startswith("q="):
-            try:
-                return float(parameter.removeprefix("q="))
-            except ValueError:
-                return 0
-    return 1
+def _rank(form: Format, ranges: list[tuple[str, float]]) -> tuple[float, int]:
+    """How much a format is wanted: the weight of the range that names it most closely (RFC 9110, 12.5.1), its place."""
+    for closely in (form.value, form.value.partition("/")[0] + "/*", "*/*"):
+        for place, (kind, weight) in enumerate(ranges):
+            if kind == closely:
+                return weight, -place
+    return 0, 0
+
+
+def _weighted(part: str) -> tuple[str, float]:
+    """A media range of an Accept header and its weight; 0 if the weight is none."""
+    kind, *parameters = (each.strip().lower() for each in part.split(";"))
+    weights = [parameter.removeprefix("q=") for parameter in parameters if parameter.startswith("q=")]
+    try:
+        weight = float(weights[0]) if weights else 1.0
+    except ValueError:
+        return kind, 0
+    return kind, weight if 0 <= weight <= 1 else 0
 
 
 class Encoded:
