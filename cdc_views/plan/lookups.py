@@ -109,6 +109,9 @@ class _Words:
                 names = ", ".join(name for _, name in shown.key)
                 leaf_name = self.names[leaf.path]
                 yield f"a change of only ({columns}) of {leaf_name} changes the stored rows by ({names}) from ({key})"
+        if not plan.is_merged:
+            yield from self._of_searched(plan)
+            return
         if handle is not None:
             yield from self._found(handle, plan.leaves)
         yield f"the stored rows{affected} are merged from"
@@ -121,6 +124,17 @@ class _Words:
             return
         yield f"where they no longer give the first {plan.most}, ({_columns(handle)}) is computed again from"
         yield from self._lookups("", handle.recompute)
+
+    def _of_searched(self, plan: PatchPlan) -> Iterator[str]:
+        others = f" after {plan.offset} others" if plan.offset else ""
+        if plan.order is not None:
+            leaf = plan.order.column.leaf
+            yield f"the first {plan.most}{others} are searched for in {self.names[leaf.path]}.{plan.order.column.name}"
+            yield from self._lookups("and look up ", plan.added[leaf.path])
+            yield "where they are not found, " + ("all rows are read" if leaf.is_stored else "the whole query is run")
+            return
+        (leaf,) = plan.leaves
+        yield f"the first {plan.most}{others} are chosen from all rows of {self.names[leaf.path]}"
 
     def _found(self, handle: Handle, leaves: Iterable[Leaf]) -> Iterator[str]:
         for leaf in leaves:

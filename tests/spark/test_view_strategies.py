@@ -189,6 +189,8 @@ STORED = {
     "SELECT id, x * (SELECT coalesce(max(x), 0) + 1 FROM b WHERE id = 6) AS y FROM a": "keys",
     "SELECT id, (SELECT concat(s, x) FROM b WHERE id = 4) AS y, x FROM a": "keys",
     "SELECT DISTINCT s FROM a ORDER BY s DESC LIMIT 2": "patch",
+    "SELECT 'a' AS kind, id, x FROM a UNION ALL SELECT 'b', id, x FROM b ORDER BY x DESC, id LIMIT 3": "patch",
+    "SELECT s, x FROM a ORDER BY x DESC, s LIMIT 3": "patch",
     "SELECT x, s FROM a EXCEPT SELECT x, s FROM b ORDER BY s DESC NULLS LAST, x LIMIT 2": "patch",
 }
 

@@ -91,7 +91,7 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
     ],
     "LIMIT over all rows": [
         (
-            "SELECT price FROM products ORDER BY price DESC LIMIT 2",
+            "SELECT name FROM products ORDER BY name LIMIT 2",
             {"v": "SELECT id, price FROM products ORDER BY price DESC LIMIT 2"},
         ),
         (
@@ -381,11 +381,12 @@ def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
     assert strategies.pop("latest_posts") == "PATCH"
     assert strategies.pop("best_sellers") == "PATCH"
     assert strategies.pop("_cv_best_sellers_1") == "ADD"
+    assert strategies.pop("latest_activity") == "PATCH"
     assert strategies.pop("assortment") == "ADD"
     assert strategies.pop("sales") == "ADD"
     assert strategies.pop("activity") == "ADD"
     by_keys = (
         *("paid_orders", "priced_items", "ordered_products", "dearest", "_cv_dearest_1"),
-        *("busy_places", "price_range"),
+        *("busy_places", "price_range", "_cv_latest_activity_1"),
     )
     assert strategies == dict.fromkeys(by_keys, "KEYS")

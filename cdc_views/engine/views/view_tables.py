@@ -62,7 +62,7 @@ def own_columns(view: CompiledView, spec: TableSpec) -> list[str]:
 
 def is_hidden(path: str, column: str) -> bool:
     """Whether queries do not see a column of a table: `SELECT *` and NATURAL JOIN use a view's own columns only."""
-    return table_kind(path) == "view" and column in BAG_KEY
+    return table_kind(path) != "mirror" and column in BAG_KEY
 
 
 def column_types(spec: TableSpec) -> dict[str, str]:

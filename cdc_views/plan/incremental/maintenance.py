@@ -40,6 +40,7 @@ _ADDED: Final = "the totals over the rows that are added are added, those over t
 _LISTED: Final = "the values over the rows that are added and removed are merged into the stored lists"
 _COMPARED: Final = "extremes are compared with those over the rows that are added and removed"
 _MERGED: Final = "the stored rows are merged with the rows that are added"
+_SEARCHED: Final = "the first rows are searched for"
 _AVERAGED: Final = "averages follow from sums and counts"
 _FROM_TOTALS: Final = "its row is computed again from the stored totals, and compared"
 _CONSTANT: Final = ", as long as the values of its subqueries stay what they are"
@@ -276,7 +277,7 @@ def _first_rows(given: _Given) -> Maintenance | None:
         require_keys(patch.leaves, given.row_keys, text.used)
     except NotIncremental:
         return None
-    return Maintenance("PATCH", _MERGED, patch=patch, text=text)
+    return Maintenance("PATCH", _MERGED if patch.is_merged else _SEARCHED, patch=patch, text=text)
 
 
 def _first_stored_rows(given: _Given, expressions: Expressions) -> Maintenance | None:
@@ -285,7 +286,7 @@ def _first_stored_rows(given: _Given, expressions: Expressions) -> Maintenance |
         text = _text(replace(given, edits=edits), patch.leaves, expressions=expressions)
     except NotIncremental:
         return None
-    return Maintenance("PATCH", _MERGED, patch=patch, text=text)
+    return Maintenance("PATCH", _MERGED if patch.is_merged else _SEARCHED, patch=patch, text=text)
 
 
 def _computed_groups(given: _Given, *, may_lack_keys: bool) -> Maintenance | None:

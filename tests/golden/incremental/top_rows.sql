@@ -58,4 +58,23 @@ SELECT id, price FROM products ORDER BY price DESC LIMIT 10;
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT price FROM products ORDER BY price DESC LIMIT 10;
--- strategy: FULL: the whole query is run and compared with the stored rows: LIMIT over all rows: each change may change all of its rows
+-- strategy: PATCH: the first rows are searched for
+--   _cv_v_1: SELECT price FROM products
+--   the first 10 are searched for in _cv_v_1.price
+--   where they are not found, all rows are read
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT i.order_id, i.line, p.price FROM order_items i JOIN products p ON p.id = i.product_id ORDER BY p.price DESC LIMIT 10 OFFSET 20;
+-- strategy: PATCH: the first rows are searched for
+--   the first 10 after 20 others are searched for in public.products.price
+--     and look up public.order_items by (product_id) from (id) of public.products
+--   where they are not found, the whole query is run
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT 'order' AS kind, id, ordered_at AS at FROM orders UNION ALL SELECT 'post', id, created_at FROM posts ORDER BY at DESC LIMIT 10;
+-- strategy: PATCH: the first rows are searched for
+--   _cv_v_1: SELECT 'order' AS kind, id, ordered_at AS at FROM orders UNION ALL SELECT 'post', id, created_at FROM posts
+--   the first 10 are searched for in _cv_v_1.at
+--   where they are not found, all rows are read

@@ -71,6 +71,11 @@ STORED: Final = {
     ),
     "distinct": "SELECT DISTINCT k, g FROM t WHERE s IS NOT NULL ORDER BY g DESC, k LIMIT 2",
     "union": "SELECT id FROM t UNION SELECT id FROM u ORDER BY id LIMIT 2",
+    "union all": "SELECT id, g FROM t UNION ALL SELECT id, 1 FROM u ORDER BY g DESC, id LIMIT 3",
+    "union all with a literal": "SELECT 1 AS z, id FROM t UNION ALL SELECT 2, id FROM u ORDER BY id DESC, z LIMIT 2",
+    "union all after others": "SELECT id, g FROM t UNION ALL SELECT id, 1 FROM u ORDER BY id DESC LIMIT 2 OFFSET 1",
+    "without keys": "SELECT g, k FROM t ORDER BY g DESC, k LIMIT 2",
+    "one column without keys": "SELECT g FROM t ORDER BY g DESC LIMIT 2",
     "except": "SELECT id, k FROM t EXCEPT SELECT id, k FROM u ORDER BY k DESC, 1 LIMIT 3",
     "numbered": "SELECT id, g, rank() OVER (PARTITION BY k ORDER BY id) AS r FROM t ORDER BY r DESC, g LIMIT 2",
     "groups of groups": "SELECT q.n, count(*) AS c FROM (SELECT k, count(*) AS n FROM t GROUP BY k) q GROUP BY q.n "
@@ -89,9 +94,11 @@ FULL: Final = {
     "window": "SELECT id, row_number() OVER (ORDER BY id) AS n FROM t ORDER BY id LIMIT 2",
     "left join": "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY t.g LIMIT 2",
     "subquery": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k) ORDER BY g LIMIT 2",
+    "without keys, by some columns": "SELECT g, k FROM t ORDER BY g LIMIT 2",
+    "without keys, where NULL is first": "SELECT g FROM t ORDER BY g LIMIT 2",
+    "union all, where NULL is first": "SELECT id FROM t UNION ALL SELECT id FROM u ORDER BY id LIMIT 2",
+    "union all by texts": "SELECT k, s FROM t UNION ALL SELECT g, s FROM u ORDER BY s DESC, k NULLS FIRST LIMIT 3",
     "limit below": "SELECT id, g FROM (SELECT id, g FROM t ORDER BY g LIMIT 2) q",
-    "without keys": "SELECT g FROM t ORDER BY g LIMIT 2",
-    "union all": "SELECT id FROM t UNION ALL SELECT id FROM u ORDER BY id LIMIT 2",
     "left join after others, where NULL is first": (
         "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY o, id LIMIT 2 OFFSET 1"
     ),

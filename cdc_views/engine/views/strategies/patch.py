@@ -120,7 +120,7 @@ def _patch_all(work: Incremental[PatchPlan]) -> Changes | None:
     if not work.warehouse.is_small(work.spec.path):
         raise TooMany("the view has more rows than the driver may hold")
     stored = work.warehouse.rows(work.spec, work.base)
-    rows = None if work.plan.offset else _merged(work, stored)
+    rows = _merged(work, stored) if work.plan.is_merged else None
     if rows is None or _doubtful(work, stored, rows, ()).num_rows:
         rows = _first_of_all(work)
     return compared(work, rows, stored)
@@ -192,9 +192,11 @@ def _look_up_all(work: Incremental[PatchPlan], lookups: Iterable[Lookup], known:
 
 
 def _united(work: Incremental[PatchPlan], leaf: Leaf, found: Iterable[pa.Table]) -> pa.Table:
+    """The rows of a leaf, each once. Those that are only searched for come once, and may be equal."""
     schema = pa.schema([field for field in work.of(leaf).spec.schema if field.name in work.used(leaf)])
     tables = [rows.select(schema.names) for rows in found]
-    return one_per_key(pa.concat_tables([schema.empty_table(), *tables]), work.of(leaf).spec.key)
+    rows = pa.concat_tables([schema.empty_table(), *tables])
+    return one_per_key(rows, work.of(leaf).spec.key) if work.plan.kept else rows
 
 
 def _doubtful(work: Incremental[PatchPlan], stored: pa.Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:

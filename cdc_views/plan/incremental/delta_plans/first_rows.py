@@ -9,7 +9,8 @@ before them. Where the column may be NULL before its values, or too few rows are
     SELECT id, name, price FROM products ORDER BY price DESC LIMIT 10
 
 With OFFSET, nothing follows from the stored rows: those before them are not stored. So the first rows are searched for
-in each epoch that changes one of the leaves, and the text that runs over them leaves out those before OFFSET.
+in each epoch that changes one of the leaves, and the text that runs over them leaves out those before OFFSET. They are
+searched for in this way, too, where no key tells which of several equal rows of an internal view is stored.
 
 The order is total, or rows that tie in it are equal in all columns (plan/facts/order.py). So which of them are stored
 does not matter.
@@ -34,7 +35,13 @@ from cdc_views.plan.facts.keys import windows
 from cdc_views.plan.incremental.build import LeafOf, build, build_from
 from cdc_views.plan.incremental.columns import Column, LeafColumn, is_ordered
 from cdc_views.plan.incremental.delta_plans.linear import require_multilinear, require_only
-from cdc_views.plan.incremental.delta_plans.top_rows import OrderColumn, PatchPlan, merged_plan, require_rows
+from cdc_views.plan.incremental.delta_plans.top_rows import (
+    OrderColumn,
+    PatchPlan,
+    merged_plan,
+    require_rows,
+    searched_plan,
+)
 from cdc_views.plan.incremental.expressions.derived_table import WantedTable
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.expressions.select_text import outside_of_parentheses
@@ -108,11 +115,11 @@ def stored_rows_plan(
         raise NotIncremental("the columns of its result are not all known")
     both = zip(columns, leaf.types, strict=True)
     outputs = [Column(name, frozenset({LeafColumn(leaf, stored)})) for name, stored in both]
-    plan = merged_plan(Scan(leaf), outputs, most, {leaf.source: key})
+    plan = merged_plan(Scan(leaf), outputs, most, {leaf.source: key}) if key else searched_plan(leaf, most)
     plan = replace(plan, order=_order_column(tree, outputs, names), offset=_offset(tree))
-    is_reduced = isinstance(tree, exp.SetOperation) or tree.args.get("group") or tree.args.get("distinct")
-    if plan.offset and plan.order is None and not is_reduced:
-        raise NotIncremental("OFFSET in all rows of tables, which would be stored to be read in each epoch")
+    is_reduced = tree.args.get("group") or tree.args.get("distinct")
+    if not plan.is_merged and plan.order is None and not is_reduced:
+        raise NotIncremental("rows of tables that would all be stored, and read in each epoch")
     return plan, edits
 
 
@@ -190,7 +197,7 @@ def _all_rows(query: ParsedQuery, tables: Sequence[str]) -> WantedTable:
     tokens = query.tokens
     *_, order = (each for each in outside_of_parentheses(tokens) if tokens[each].token_type is TokenType.ORDER_BY)
     start, end = tokens[0].start, tokens[order - 1].end + 1
-    return WantedTable(tuple(tables), start, end, query.definition.sql[start:end])
+    return WantedTable(tuple(tables), start, end, query.definition.sql[start:end], may_repeat=True)
 
 
 def _offset(select: exp.Query) -> int:

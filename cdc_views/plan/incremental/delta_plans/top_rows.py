@@ -81,7 +81,8 @@ class PatchPlan:
     `added` for each leaf those from its added rows to the leaf rows that they join. `carried` has for each leaf pairs
     of a column and the column of the view with its value; `shown` what the view only shows of a leaf. For the whole
     view, `order` is the column by which the next rows can be searched for, if there is one. With an `offset` they are
-    always searched for: the rows before those of the view are not stored.
+    always searched for, since the rows before those of the view are not stored; and so they are without `kept`, where
+    nothing tells which leaf row is behind a stored row.
     """
 
     leaves: tuple[Leaf, ...]
@@ -96,6 +97,11 @@ class PatchPlan:
     shown: Mapping[Path, ShownColumns] = field(default_factory=dict)
     order: OrderColumn | None = None
     offset: int = 0
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether the first rows may follow from the stored rows and the added ones."""
+        return bool(self.kept) and not self.offset
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,12 @@ def merged_plan(
         {leaf.path: tuple(operator.find(leaf, all_columns(leaves))) for leaf in leaves},
         {leaf.path: tuple(carried.get(leaf, {}).items()) for leaf in leaves},
     )
+
+
+def searched_plan(leaf: Leaf, most: int) -> PatchPlan:
+    """Plan how the first rows of a leaf are searched for, whose rows no key tells from equal ones."""
+    stored = Leaf((-1,), _STORED, {})
+    return PatchPlan((leaf,), None, most, None, (), stored, (), {leaf.path: ()}, {leaf.path: ()})
 
 
 # ---- the syntax

@@ -35,9 +35,10 @@ _CLAUSES: Final = frozenset({"expressions", "from_", "where", "group", "having"}
 
 @dataclass(frozen=True)
 class WantedTable(WantedSubquery):
-    """A derived table. Without a `select`, all of its columns are selected."""
+    """A derived table. Without a `select`, all of its columns are selected. `may_repeat`: it may have equal rows."""
 
     select: str = ""
+    may_repeat: bool = False
     after: str = " "  # text may follow a parenthesis without a space
     is_relation: bool = True
 
@@ -49,7 +50,7 @@ class WantedTable(WantedSubquery):
 
 @dataclass(frozen=True)
 class StoredDerivedTable(StoredSubquery):
-    """An internal view with the rows of a derived table. `key` are the columns that identify a row."""
+    """An internal view with the rows of a derived table. `key` are the columns that identify a row, if any do."""
 
     wanted: WantedTable
     key: tuple[str, ...]

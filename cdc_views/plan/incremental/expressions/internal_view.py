@@ -89,7 +89,7 @@ class InternalGroups:
 
         See `InternalView.is_usable`.
         """
-        if self.compiled.key is None:
+        if self.compiled.key is None and not self.wanted.may_repeat:
             return False
         if self.wanted.is_of_totals:  # only averages are floats then, and these have one form each
             return strategy == "ADD"
@@ -97,8 +97,7 @@ class InternalGroups:
 
     def stored(self, types: Mapping[str, str]) -> StoredDerivedTable:
         """What it stores, for a plan; `types` are the Arrow types of its columns."""
-        assert self.compiled.key is not None, "it is usable"
-        return StoredDerivedTable(self.name, types, self.wanted, self.compiled.key)
+        return StoredDerivedTable(self.name, types, self.wanted, self.compiled.key or ())
 
 
 Internal = InternalView | InternalRow | InternalGroups
