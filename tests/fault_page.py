@@ -41,7 +41,7 @@ PARTS: Final = {
                 "unit/test_http_safety.py", "unit/search/test_search_query.py",
                 "unit/search/test_search_reading.py"),
     "Commands": ("unit/test_cli.py", "unit/test_replay_unfinished.py", "stack/test_rebuild.py", "stack/test_reset.py",
-                 "unit/test_engine_requests.py"),
+                 "unit/test_engine_requests.py", "stack/test_destroy.py"),
     "Settings, views and this machine": ("stack/test_bad_input.py", "unit/test_views_graph.py",
                                          "unit/test_plan_compiled.py", "stack/test_building.py",
                                          "spark/test_building_crash_pairs.py"),

@@ -11,6 +11,7 @@ from cdc_views.errors import RESET, BadConfig, NotRunning, SlotChanged
 from cdc_views.findings import Finding
 from cdc_views.log.debezium.connect import ConnectClient
 from cdc_views.log.debezium.connector import CONNECTOR_CLASS, LEAST_VERSION, connector_config, version_of
+from cdc_views.log.debezium.ownership import OTHER_NAMES, other_owner
 from cdc_views.log.debezium.placeholder import new_placeholder
 from cdc_views.log.kafka.at_least_once import HINT
 from cdc_views.log.kafka.topics import (
@@ -94,6 +95,11 @@ def _check_connect(settings: Settings, confirmed_flush_lsn: Lsn | None) -> Itera
             remedy = "set exactly.once.source.support=enabled in the settings of every worker, and restart them"
             remedy += "; where that cannot be, name their offset.storage.topic as log.offsets_topic"
         yield Finding("error", f"connector setting {name}", "; ".join(errors), remedy)
+    if (other := other_owner(settings, may_have_moved=True)) is not None:
+        yield Finding(
+            "error", f'connector "{settings.log.connector}"', f"is that of another project: {other}", OTHER_NAMES
+        )
+        return
     if (mismatch := _slot_problem(connect, settings.log, confirmed_flush_lsn)) is not None:
         yield Finding("error", f'replication slot "{settings.source.slot}"', mismatch, RESET)
 

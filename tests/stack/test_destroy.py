@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,14 +13,17 @@ from pydantic import SecretStr
 from cdc_views.cli import consent
 from cdc_views.cli.main import main
 from cdc_views.config import LogSettings, Settings, SourceSettings
-from cdc_views.errors import PreflightFailed
+from cdc_views.engine.capture.start import start_capture
+from cdc_views.engine.service.destroy import destroy
+from cdc_views.errors import BadConfig, PreflightFailed
 from cdc_views.source.checks.fixes import fix_source
 from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import connect
 from cdc_views.source.removal import remove_from_source
 from cdc_views.source.service.marker import Marker
-from tests.fix_postgres import Database
-from tests.fix_project import Project
+from cdc_views.stack.services.postgres import Postgres
+from tests.fix_postgres import Database, new_database
+from tests.fix_project import ACCOUNTS, Project
 
 # What Postgres keeps about a relation's rows, and hints that it never takes back.
 UNSTABLE = ("relpages", "reltuples", "relallvisible", "relallfrozen", "relfrozenxid", "relminmxid", "relhastriggers",
@@ -147,3 +151,29 @@ def test_destroy_removes_what_is_in_postgres_kafka_and_connect(
     assert project.world() == world
     assert schema_of(project.database) == before
     assert project.capture.connect.stored_commit(project.database.name, project.database.name) is None
+
+
+@pytest.mark.proves(
+    wrong="Two projects have the same `log.connector`, or the same topics and slot, in one Connect, Kafka or Postgres",
+    seen="`BadConfig` at the start of the second; `destroy` and `reset` of it keep what is the other's, and say so",
+    do="give it a `log.connector`, a `log.topic_prefix` and a `source.slot` of its own",
+)
+def test_project_with_the_names_of_another_is_refused_and_removes_nothing_of_it(
+    project: Project, postgres: Postgres, tmp_path: Path
+) -> None:
+    project.capture.start()
+    ours, world = project.capture.settings, project.world()
+    with new_database(postgres.dsn) as database:
+        database.execute(*ACCOUNTS)
+        source = ours.source.model_copy(update={"dsn": SecretStr(database.dsn)})
+        theirs = ours.model_copy(update={"source": source, "warehouse": tmp_path / "theirs"})
+        theirs.warehouse.mkdir()
+        fix_source(theirs, [each for each in check_source(theirs) if each.severity == "error"])
+        with pytest.raises(BadConfig, match=f'"{ours.log.connector}" is that of another project: database.dbname is'):
+            start_capture(theirs, lambda progress: None)
+        told: list[str] = []
+        assert destroy(theirs, told.append) == []
+        kept = [line.partition(", which is that of another project")[0] for line in told if " another project" in line]
+        assert [line.split('"')[0] for line in kept] == ["kept: connector ", "kept: replication slot ", "kept: topics "]
+    assert project.world() == world
+    project.capture.connect.wait_running(ours.log.connector)

@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from pydantic import SecretStr
 
 from cdc_views.base.names import TableName
+from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import BadConfig, ConnectorFailed, NotRunning
 from cdc_views.log.debezium.connect import ConnectClient, TaskState, require_not_failed
+from cdc_views.log.debezium.ownership import other_owner
 from cdc_views.log.kafka.topics import topic_name, topic_names
 from cdc_views.log.preflight import require_same_cluster
 from tests.unit.log_records import log_settings
@@ -218,3 +221,38 @@ def test_connector_is_there_only_if_the_worker_says_so(answer: tuple[int, object
         assert ConnectClient(url).exists("app") is is_there
     with worker(FAILED) as url, pytest.raises(NotRunning, match=r"answers 500 .* for 0 s: Request timed out"):
         ConnectClient(url).exists("app")
+
+
+OURS = {
+    "topic.prefix": "app", "slot.name": "cdc_views", "database.dbname": "shop", "database.hostname": "db.example",
+    "database.port": "5432",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("theirs", "may_have_moved", "other"),
+    [
+        ({}, False, None),
+        ({"database.dbname": "payroll"}, True, 'database.dbname is "payroll", wanted "shop"'),
+        ({"topic.prefix": "b"}, True, 'topic.prefix is "b", wanted "app"'),
+        ({"slot.name": None}, True, 'slot.name is "None", wanted "cdc_views"'),
+        ({"database.hostname": "production"}, False, 'database.hostname is "production", wanted "db.example"'),
+        ({"database.hostname": "production", "database.port": "1"}, True, None),
+    ],
+)
+def test_connector_of_another_project_is_told_by_what_it_reads(
+    theirs: dict[str, str | None], may_have_moved: bool, other: str | None
+) -> None:
+    source = SourceSettings(dsn=SecretStr("host=db.example dbname=shop user=u"), tables=("orders",))
+    with worker((200, OURS | theirs)) as url:
+        settings = Settings(source=source, log=LogSettings(bootstrap_servers="nowhere:1", connect_url=url))
+        assert other_owner(settings, may_have_moved=may_have_moved) == other
+
+
+def test_connector_that_does_not_exist_is_of_nobody() -> None:
+    with worker((404, {"error_code": 404, "message": "Connector app not found"})) as url:
+        settings = Settings(
+            source=SourceSettings(dsn=SecretStr("dbname=shop"), tables=("orders",)),
+            log=LogSettings(bootstrap_servers="nowhere:1", connect_url=url),
+        )
+        assert other_owner(settings, may_have_moved=False) is None

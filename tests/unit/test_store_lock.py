@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_views.engine.service.lock import WarehouseLock, only_reset
+from cdc_views.engine.service.holder import holder as holding_pid
+from cdc_views.engine.service.lock import WarehouseLock, only_reset, only_run, require_no_engine
 from cdc_views.errors import WarehouseLocked
 
 HOLD = {
@@ -76,3 +77,32 @@ def test_second_reset_of_a_warehouse_is_refused(tmp_path: Path) -> None:
         pass
     with only_reset(tmp_path):
         pass
+
+
+def test_run_without_an_engine_yet_is_seen_by_what_must_not_run_beside_it(tmp_path: Path) -> None:
+    require_no_engine(tmp_path)
+    with only_run(tmp_path, 0):
+        for beside in (lambda: require_no_engine(tmp_path), lambda: only_run(tmp_path, 0).__enter__()):
+            with pytest.raises(WarehouseLocked, match=f"is locked by process {os.getpid()}"):
+                beside()
+    require_no_engine(tmp_path)
+
+
+def test_lock_whose_holder_has_not_written_its_pid_yet_is_held(tmp_path: Path) -> None:
+    lock = WarehouseLock(tmp_path, 0)
+    lock.acquire()
+    (tmp_path / ".lock" / "engine").write_text("")
+    assert holding_pid(tmp_path) == 0
+    with pytest.raises(WarehouseLocked, match="is locked by process unknown"):
+        require_no_engine(tmp_path)
+    lock.release()
+    assert holding_pid(tmp_path) is None
+
+
+@pytest.mark.parametrize("holder", ["driver"], indirect=True)
+def test_engine_that_waits_for_the_jvm_of_an_earlier_one_has_written_its_pid(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    with pytest.raises(WarehouseLocked):
+        WarehouseLock(tmp_path, 0).acquire()
+    assert (tmp_path / ".lock" / "engine").read_text() == f"{os.getpid()}\n"

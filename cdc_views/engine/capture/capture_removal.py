@@ -1,6 +1,7 @@
 """Removes a capture: its connector with the stored offsets, its slot, its topics.
 
-Each part is removed even if another part cannot be, since a server may be gone for good.
+Each part is removed even if another part cannot be, since a server may be gone for good. What has its name and is that
+of another project is kept.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import Capture
 from cdc_views.errors import CdcViewsError
 from cdc_views.log.debezium.connect import ConnectClient
+from cdc_views.log.debezium.ownership import other_owner
 from cdc_views.log.kafka.topics import admin_client, delete_named_topics, topics_of
 from cdc_views.source.connection import connect
+from cdc_views.source.removal import KEPT
 from cdc_views.source.slot import drop_slot, read_slot
+from cdc_views.store.control import TakeoverDetail, read_control
 
 # A walsender whose client was killed notices that only at its next write.
 LET_GO_S: Final = 90.0
@@ -33,6 +37,10 @@ class CaptureRemoval:
     def removed(self, what: str) -> None:
         """Report that something was removed."""
         self.tell(f"removed {what}")
+
+    def kept(self, what: str, why: str) -> None:
+        """Report that something is not ours."""
+        self.tell(f"{KEPT} {what}, which is that of another project: {why}")
 
     @contextmanager
     def trying(self, what: str) -> Iterator[None]:
@@ -58,7 +66,9 @@ def _remove_connector(base: Settings, capture: Capture, removal: CaptureRemoval)
     what = f'connector "{capture.connector}" and its stored offsets'
     with removal.trying(what):
         worker = ConnectClient(base.log.connect_url)
-        if worker.exists(capture.connector):
+        if (other := _other_owner(base, capture)) is not None:
+            removal.kept(what, other)
+        elif worker.exists(capture.connector):
             worker.delete_connector(capture.connector)
             removal.removed(what)
 
@@ -66,16 +76,34 @@ def _remove_connector(base: Settings, capture: Capture, removal: CaptureRemoval)
 def _remove_slot(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
     what = f'replication slot "{capture.slot}"'
     with removal.trying(what), connect(base.source.dsn.get_secret_value()) as connection:
-        if read_slot(connection, capture.slot) is not None:
+        slot, ours = read_slot(connection, capture.slot), connection.info.dbname
+        if slot is not None and slot.database != ours:
+            removal.kept(what, f'it is of database "{slot.database}", wanted "{ours}"')
+        elif slot is not None:
             drop_slot(connection, capture.slot, limit_s=LET_GO_S)
             removal.removed(what)
 
 
 def _remove_topics(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
-    settings = capture.log(base)
-    with removal.trying(f'topics "{capture.topic_prefix}.*"'):
+    settings, what = capture.log(base), f'topics "{capture.topic_prefix}.*"'
+    with removal.trying(what):
+        if not _was_read(base, capture) and (other := _other_owner(base, capture)) is not None:
+            removal.kept(what, other)
+            return
         names = topics_of(settings, capture.table_names)
         if names:
             delete_named_topics(admin_client(settings), names)
         for name in names:
             removal.removed(f'topic "{name}"')
+
+
+def _other_owner(base: Settings, capture: Capture) -> str | None:
+    """How the connector with the name of the capture differs from it; None if it is its own, or if there is none."""
+    return other_owner(capture.settings(base), may_have_moved=_was_read(base, capture))
+
+
+def _was_read(base: Settings, capture: Capture) -> bool:
+    """Whether an engine has read the capture."""
+    takeovers = (record for record in read_control(base.warehouse) if record.kind == "takeover")
+    details = map(TakeoverDetail.read, takeovers)
+    return any(each.source is not None and each.capture == capture.number for each in details)

@@ -14,9 +14,10 @@ from cdc_views.engine.capture.capture_removal import LET_GO_S
 from cdc_views.engine.capture.captures import facts_of, known_takeover
 from cdc_views.engine.capture.generation import known_placeholder, require_same_source
 from cdc_views.engine.capture.mirrored import read_mirrored
-from cdc_views.errors import ConnectorFailed, SnapshotInterrupted
+from cdc_views.errors import BadConfig, ConnectorFailed, SnapshotInterrupted
 from cdc_views.log.debezium.connect import ConnectClient
 from cdc_views.log.debezium.connector import connector_config
+from cdc_views.log.debezium.ownership import OTHER_NAMES, other_owner
 from cdc_views.log.debezium.placeholder import settle_placeholder
 from cdc_views.log.debezium.snapshot import SnapshotProgress, require_one_snapshot, wait_snapshot
 from cdc_views.log.kafka.topics import admin_client, delete_topics, ensure_topics, require_same_topics, topic_facts
@@ -87,12 +88,19 @@ def _run_connector(settings: Settings) -> None:
             record_start_of_capture(connection, settings.source.publication)
         records = read_control(settings.warehouse)
         excluded = excluded_columns(read_mirrored(settings, connection, records).sources)
-    placeholder = settle_placeholder(settings.log, known_placeholder(known_takeover(records)))
+    known = known_takeover(records)
+    _require_own_connector(settings, is_known=known is not None)
+    placeholder = settle_placeholder(settings.log, known_placeholder(known))
     worker = ConnectClient(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings, placeholder, excluded=excluded))
     # Debezium stops when the source is down for long, and Connect never restarts a failed task by itself.
     worker.restart_connector(settings.log.connector, only_failed=True)
     _wait_running(settings, worker)
+
+
+def _require_own_connector(settings: Settings, *, is_known: bool) -> None:
+    if (other := other_owner(settings, may_have_moved=is_known)) is not None:
+        raise BadConfig(f'connector "{settings.log.connector}" is that of another project: {other}', hint=OTHER_NAMES)
 
 
 def _wait_running(settings: Settings, worker: ConnectClient) -> None:

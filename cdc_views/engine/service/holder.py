@@ -9,12 +9,17 @@ from typing import Final
 from cdc_views.store.storage import touching
 
 LOCK_FOLDER: Final = ".lock"
+ENGINE: Final = "engine"
+RUN: Final = "run"
 
 
-def holder(root: Path) -> int | None:
-    """The pid of the engine that holds the warehouse; None if none does. Raises WarehouseUnusable."""
+def holder(root: Path, name: str = ENGINE) -> int | None:
+    """The pid of the process that holds a lock of the warehouse; None if none does. It is 0 until it is written.
+
+    Raises WarehouseUnusable.
+    """
     with touching(root):
-        return _holding_pid(root / LOCK_FOLDER / "engine")
+        return _holding_pid(root / LOCK_FOLDER / name)
 
 
 def _holding_pid(file: Path) -> int | None:
@@ -24,5 +29,5 @@ def _holding_pid(file: Path) -> int | None:
         try:
             fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return int(file.read_text().strip() or 0) or None
+            return int(file.read_text().strip() or 0)
     return None

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdc_views.engine.service.holder import LOCK_FOLDER, holder
+from cdc_views.engine.service.holder import ENGINE, LOCK_FOLDER, RUN, holder
 from cdc_views.engine.spark.gateway import GONE
 from cdc_views.errors import WarehouseLocked
 from cdc_views.host.os_lock import try_lock
@@ -31,7 +31,7 @@ class WarehouseLock:
 
     def __init__(self, root: Path, timeout_s: float) -> None:
         self._root = root
-        self._engine_file = root / LOCK_FOLDER / "engine"
+        self._engine_file = root / LOCK_FOLDER / ENGINE
         self._driver_file = root / LOCK_FOLDER / "driver"
         self._timeout_s = timeout_s
         self._descriptor: int | None = None
@@ -51,8 +51,8 @@ class WarehouseLock:
         descriptor = os.open(self._engine_file, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._wait(deadline, self._engine_file, lambda: try_lock(descriptor))
-            self._wait(deadline, self._driver_file, lambda: _free(self._driver_file))
             _write_pid(descriptor, os.getpid())
+            self._wait(deadline, self._driver_file, lambda: _free(self._driver_file))
         except BaseException:
             os.close(descriptor)
             raise
@@ -89,27 +89,47 @@ class WarehouseLock:
 
 
 @contextmanager
+def only_run(root: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the lock of the one `run` that may be at work on a warehouse, which has an engine only after its capture.
+
+    Raises WarehouseLocked after the timeout, WarehouseUnusable.
+    """
+    with _lock_file(root, RUN) as descriptor:
+        if not wait_until(lambda: try_lock(descriptor), timeout_s):
+            raise _locked(root, _holder(root / LOCK_FOLDER / RUN))
+        _write_pid(descriptor, os.getpid())
+        yield
+
+
+@contextmanager
 def only_reset(root: Path) -> Iterator[None]:
     """Hold the lock of the one reset that may be at work on a warehouse. Raises WarehouseLocked, WarehouseUnusable."""
-    file = root / LOCK_FOLDER / "reset"
+    with _lock_file(root, "reset") as descriptor:
+        if not try_lock(descriptor):
+            pid = _holder(root / LOCK_FOLDER / "reset")
+            raise WarehouseLocked(f'warehouse "{root}" is being reset by process {pid}', hint="wait until it has ended")
+        _write_pid(descriptor, os.getpid())
+        yield
+
+
+@contextmanager
+def _lock_file(root: Path, name: str) -> Iterator[int]:
+    """Open a file to lock; its lock ends with the block."""
+    file = root / LOCK_FOLDER / name
     with touching(root):
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not try_lock(descriptor):
-            raise WarehouseLocked(
-                f'warehouse "{root}" is being reset by process {_holder(file)}', hint="wait until it has ended"
-            )
-        _write_pid(descriptor, os.getpid())
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
 def require_no_engine(root: Path) -> None:
-    """Raise WarehouseLocked while an engine holds the warehouse."""
-    if (pid := holder(root)) is not None:
-        raise _locked(root, str(pid))
+    """Raise WarehouseLocked while an engine holds the warehouse, or a `run` that has no engine yet."""
+    for name in (RUN, ENGINE):
+        if (pid := holder(root, name)) is not None:
+            raise _locked(root, str(pid or "unknown"))
 
 
 def _locked(root: Path, holder: str) -> WarehouseLocked:

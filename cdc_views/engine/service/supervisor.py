@@ -20,6 +20,7 @@ from cdc_views.engine.capture.readiness import require_known_tables, require_rea
 from cdc_views.engine.capture.start import resume_capture
 from cdc_views.engine.input.bulk import warm_up
 from cdc_views.engine.service.engine import Engine, OnEpoch
+from cdc_views.engine.service.lock import only_run
 from cdc_views.engine.service.patience import AWAY, Patience
 from cdc_views.engine.service.target import current_target
 from cdc_views.engine.spark.driver import Driver, background_driver
@@ -63,7 +64,10 @@ class Supervisor:
             expected_rows = estimated_rows(connection, settings.source.tables)
         jars = self.jars()
         # Start the JVM and Debezium at the same time: each takes seconds.
-        with background_driver(settings.engine, jars, _prepare(current)) as driver:
+        with (
+            only_run(settings.warehouse, settings.engine.lock_timeout_s),
+            background_driver(settings.engine, jars, _prepare(current)) as driver,
+        ):
             if current.is_unfinished:
                 _LOGGER.info("continuing the reset to capture %s", current.capture.number)
                 self.finish_reset(self.base, driver.session, self.shown)

@@ -2,6 +2,7 @@
 
 connect.py           Kafka Connect over REST
 connector.py         the connector's settings
+ownership.py         whose a connector is
 health.py            the connector, the topics and the slot, checked while waiting and reading
 notifications.py     what Debezium reports
 snapshot.py          the initial snapshot, by its notifications

@@ -106,6 +106,14 @@ class ConnectClient:
         """Whether the worker knows the connector. Raises NotRunning, ConnectorFailed."""
         return self._answered(f"connectors/{quote(name)}") is not None
 
+    def config(self, name: str) -> dict[str, str] | None:
+        """The settings of a connector, with its password; None if the worker does not know it.
+
+        Raises NotRunning, ConnectorFailed.
+        """
+        found: dict[str, str] | None = self._answered(f"connectors/{quote(name)}/config")
+        return found
+
     def wait_running(self, name: str, limit_s: float = 60, *, settle_s: float = 0) -> None:
         """Wait until the task runs, and has run for `settle_s`. Raises ConnectorFailed."""
         deadline, since = time.monotonic() + limit_s, None

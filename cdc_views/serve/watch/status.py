@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cdc_views.engine.capture.captures import reset_of
-from cdc_views.engine.service.holder import holder
+from cdc_views.engine.service.holder import RUN, holder
 from cdc_views.errors import CdcViewsError
 from cdc_views.log.kafka.topics import topic_names
 from cdc_views.serve.epochs.history import is_of
@@ -73,7 +73,7 @@ def read_status(warehouse: Path, watch: Watch | None, problem: CdcViewsError | N
 
 def lines_before_the_first_epoch(warehouse: Path) -> list[str]:
     """What there is to say while nothing is published."""
-    pid = holder(warehouse)
+    pid = holder(warehouse) or holder(warehouse, RUN)
     engine = "not running" if pid is None else f"running, pid {pid}; working on the first epoch, see its log"
     return [f"engine: {engine}", *_reset_lines(read_control(warehouse))]
 
