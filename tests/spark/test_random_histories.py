@@ -167,7 +167,9 @@ def test_history_has_the_same_rows_whether_we_or_spark_read_and_commit(spark: Sp
                 for name, wanted in answers(history.schema, state, views).items():
                     assert_equal(direct.rows(name), wanted, f'view "{name}" by DuckDB')
                     assert_equal(by_spark.rows(name), direct.rows(name), f'view "{name}" by the other way')
-            assert {way: engines(harness) for way, harness in ways.items()} == {way: {way} for way in ways}
+            has_rows = any(rows for state in history.states for rows in state.values())
+            for way, harness in ways.items():
+                assert engines(harness) in ([{way}] if has_rows else [{way}, set()])
 
     with naming_the_seed(VARIABLES):
         run()
