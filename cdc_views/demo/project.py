@@ -13,12 +13,11 @@ import psycopg
 import yaml
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from pydantic import SecretStr
 
 from cdc_views.config import FILE_NAME, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.data import SIZES
-from cdc_views.log.debezium.connect import ConnectClient
-from cdc_views.source.connection import connect
-from cdc_views.source.slot import drop_slot
+from cdc_views.engine.capture.start import forget_capture
 
 VIEWS: Final = Path(__file__).with_name("views")
 
@@ -62,11 +61,18 @@ def make_project(folder: Path, admin_dsn: str) -> DemoProject:
     return DemoProject(folder, name, dsn)
 
 
-def forget_project(folder: Path) -> None:
-    """Remove the connector and the slot of an earlier project from the services that still run."""
+def forget_project(folder: Path, admin_dsn: str) -> None:
+    """Remove what an earlier project has in the services: connector, slot, topics and database.
+
+    Its own dsn may be that of a server that is gone.
+    """
     if not (folder / FILE_NAME).exists():
         return
     settings = load_settings(folder)
-    ConnectClient(settings.log.connect_url).delete_connector(settings.log.connector)
-    with connect(settings.source.dsn.get_secret_value()) as connection:
-        drop_slot(connection, settings.source.slot)
+    name = settings.source.slot
+    with psycopg.connect(admin_dsn, autocommit=True) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone() is None:
+            return
+        source = settings.source.model_copy(update={"dsn": SecretStr(make_conninfo(admin_dsn, dbname=name))})
+        forget_capture(settings.model_copy(update={"source": source}))
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -85,17 +85,18 @@ class Demo:
         show.result(line)
 
     def _start_stack(self) -> LocalStack:
-        stack = LocalStack(self._state, durable=False, short_lived=True)
+        had_data = LocalStack(self._state).postgres.folder.exists()
+        stack = LocalStack(self._state, durable=had_data, short_lived=True)
         engine(self._state / DEMO).stop()  # of an earlier run with --keep
-        was_running, had_data = stack.is_running(), stack.postgres.folder.exists()
-        if was_running:
-            forget_project(self._state / DEMO)
-            drop_leftovers(stack.addresses.dsn)
-        else:
+        if all(service.pid is None for service in stack.services):
             self._leftovers.callback(stack.down, purge=not had_data)
         began = time.monotonic()
         stack.up(self._show.say)
         self._figures["stack_start_s"] = round(time.monotonic() - began, 1)
+        if had_data:
+            forget_project(self._state / DEMO, stack.addresses.dsn)
+            drop_leftovers(stack.addresses.dsn)
+            self._leftovers.callback(forget_project, self._state / DEMO, stack.addresses.dsn)
         return stack
 
     def _create_database(self, stack: LocalStack) -> DemoProject:

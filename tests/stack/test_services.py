@@ -22,9 +22,10 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from cdc_views.cli.setup.down import down
 from cdc_views.cli.setup.up import up
+from cdc_views.demo.project import forget_project, make_project
 from cdc_views.errors import BadConfig, NotRunning
 from cdc_views.log.kafka.record import TopicPartition
-from cdc_views.log.kafka.topics import end_offsets
+from cdc_views.log.kafka.topics import end_offsets, ensure_topics, topics_below
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.services.process import start_mark
 from cdc_views.stack.services.service import Service
@@ -258,3 +259,18 @@ def test_up_interrupted_leaves_no_process(enterable_folder: Path, at: str, signu
     assert starting.wait(LIMIT_S) == 130
     assert processes_naming(state) == []
     assert not (state / "stack.json").exists()
+
+
+def test_earlier_project_of_the_demo_is_removed_though_its_dsn_is_of_a_stack_that_is_gone(
+    stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDC_VIEWS_STATE", str(stack.state))
+    admin_dsn = stack.addresses.dsn
+    made = make_project(tmp_path / "demo", admin_dsn)
+    ensure_topics(made.settings().log, made.settings().source.tables)
+    (made.folder / "dsn").write_text("host=127.0.0.1 port=1 dbname=nowhere user=nobody")
+    forget_project(made.folder, admin_dsn)
+    with psycopg.connect(admin_dsn) as connection:
+        assert connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (made.name,)).fetchall() == []
+    assert topics_below(made.settings().log) == []
+    forget_project(made.folder, admin_dsn)  # which is gone
