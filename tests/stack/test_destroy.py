@@ -177,3 +177,16 @@ def test_project_with_the_names_of_another_is_refused_and_removes_nothing_of_it(
         assert [line.split('"')[0] for line in kept] == ["kept: connector ", "kept: replication slot ", "kept: topics "]
     assert project.world() == world
     project.capture.connect.wait_running(ours.log.connector)
+
+
+def test_slot_that_was_there_before_the_first_start_is_refused_until_it_is_removed(
+    project: Project, tmp_path: Path
+) -> None:
+    settings = project.capture.settings.model_copy(update={"warehouse": tmp_path})
+    fix_source(settings, check_source(settings))
+    project.database.execute(f"SELECT pg_create_logical_replication_slot('{settings.source.slot}', 'pgoutput')")
+    with pytest.raises(BadConfig, match=f'slot "{settings.source.slot}" exists, and connector "[^"]*", which would'):
+        start_capture(settings, lambda progress: None)
+    assert destroy(settings, lambda line: None) == []
+    fix_source(settings, check_source(settings))
+    start_capture(settings, lambda progress: None)

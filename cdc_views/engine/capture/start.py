@@ -25,7 +25,7 @@ from cdc_views.log.preflight import require_same_cluster, require_slot_matches
 from cdc_views.source.catalog import excluded_columns, read_identity
 from cdc_views.source.connection import Connection, connect, require_primary
 from cdc_views.source.service.service_tables import record_start_of_capture
-from cdc_views.source.slot import drop_slot, making_waits_for, read_slot
+from cdc_views.source.slot import Slot, drop_slot, making_waits_for, read_slot
 from cdc_views.store.control import read_control
 
 RUNNING_S: Final = 60.0
@@ -84,12 +84,12 @@ def _run_connector(settings: Settings) -> None:
         require_primary(connection)  # a standby has slots of its own
         ensure_topics(settings.log, settings.source.tables)
         require_slot_matches(settings.log, _confirmed_flush(connection, settings))
-        if read_slot(connection, settings.source.slot) is None:
+        if (slot := read_slot(connection, settings.source.slot)) is None:
             record_start_of_capture(connection, settings.source.publication)
         records = read_control(settings.warehouse)
         excluded = excluded_columns(read_mirrored(settings, connection, records).sources)
     known = known_takeover(records)
-    _require_own_connector(settings, is_known=known is not None)
+    _require_own(settings, slot, is_known=known is not None)
     placeholder = settle_placeholder(settings.log, known_placeholder(known))
     worker = ConnectClient(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings, placeholder, excluded=excluded))
@@ -98,9 +98,16 @@ def _run_connector(settings: Settings) -> None:
     _wait_running(settings, worker)
 
 
-def _require_own_connector(settings: Settings, *, is_known: bool) -> None:
+def _require_own(settings: Settings, slot: Slot | None, *, is_known: bool) -> None:
+    """Check that connector and slot are ours, if there are any; `is_known`: whether an engine has read the capture."""
+    connector = settings.log.connector
     if (other := other_owner(settings, may_have_moved=is_known)) is not None:
-        raise BadConfig(f'connector "{settings.log.connector}" is that of another project: {other}', hint=OTHER_NAMES)
+        raise BadConfig(f'connector "{connector}" is that of another project: {other}', hint=OTHER_NAMES)
+    if slot is not None and not is_known and not ConnectClient(settings.log.connect_url).exists(connector):
+        raise BadConfig(
+            f'replication slot "{slot.name}" exists, and connector "{connector}", which would have made it, does not',
+            hint=f'if nothing reads from it, "cdc-views destroy" removes it; else {OTHER_NAMES}',
+        )
 
 
 def _wait_running(settings: Settings, worker: ConnectClient) -> None:
