@@ -289,6 +289,16 @@ def test_get_by_a_key_of_every_type(tmp_path: Path, name: str) -> None:
             wh.get("v", datetime(2026, 1, 1))  # noqa: DTZ001 (what is tested)
 
 
+def test_get_by_a_column_named_as_a_field_of_a_struct_finds_the_row(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    columns = pa.schema([("a.b", pa.int64()), ("a", pa.struct([("b", pa.int64())]))])
+    shop.write(TableSpec("v", "views/v/a", columns, ("a.b",)), [(1, {"b": 5})])
+    shop.publish()
+    wh = cdc_views.open(tmp_path)
+    # The second time, the row is found by what the first one has read.
+    assert [wh.get("v", 1), wh.get("v", 1)] == [{"a.b": 1, "a": {"b": 5}}] * 2
+
+
 def test_get_reads_only_row_groups_that_can_hold_the_key(tmp_path: Path) -> None:
     shop = Published(tmp_path)
     shop.write(ORDERS, [(number, None) for number in range(3 * ROW_GROUP)])

@@ -25,6 +25,7 @@ from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
 from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.stored_keys import conformed
+from cdc_views.store.reading.file_columns import column_places
 
 
 def find_rows(
@@ -62,7 +63,8 @@ def _numbers(file: Path, footer: pq.FileMetaData, columns: pa.Schema, key: Mappi
     """The numbers of the matching rows of a file, an array for each row group that may hold some."""
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     begins = [0, *accumulate(group.num_rows for group in groups)]
-    chosen = [number for number, group in enumerate(groups) if _group_may_hold(group, key)]
+    places = {place: key[name] for name, place in column_places(footer).items() if name in key}
+    chosen = [number for number, group in enumerate(groups) if _group_may_hold(group, places)]
     if not chosen:
         return
     metrics.count(files_read=1)
@@ -76,9 +78,9 @@ def _numbers(file: Path, footer: pq.FileMetaData, columns: pa.Schema, key: Mappi
             yield begins[number] + np.flatnonzero(pc.fill_null(reduce(pc.and_, matches, _all(count)), False))
 
 
-def _group_may_hold(group: pq.RowGroupMetaData, key: Mapping[str, pa.Scalar]) -> bool:
-    columns = (group.column(number) for number in range(group.num_columns))
-    return all(_may_equal(column.statistics, key[name]) for column in columns if (name := column.path_in_schema) in key)
+def _group_may_hold(group: pq.RowGroupMetaData, wanted: Mapping[int, pa.Scalar]) -> bool:
+    """Whether the statistics of a row group allow these values, by the places of their columns."""
+    return all(_may_equal(group.column(place).statistics, value) for place, value in wanted.items())
 
 
 def _may_equal(bounds: pq.Statistics | None, value: pa.Scalar) -> bool:

@@ -24,6 +24,7 @@ from cdc_views.store.delta_log.deletion_vectors import RowNumbers
 from cdc_views.store.delta_log.entries import data_file
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.fetching import RowGroups
+from cdc_views.store.reading.file_columns import column_places
 
 _MOST_FILES: Final = 10_000
 
@@ -130,8 +131,8 @@ class ValueSearch:
                 self._bounds.move_to_end((file, column))
                 return known
         footer = self._row_groups.footer(file)
-        place = footer.schema.names.index(column)
-        known = Bounds.of([_bounds(footer.row_group(each), place, column) for each in range(footer.num_row_groups)])
+        place = column_places(footer)[column]
+        known = Bounds.of([_bounds(footer.row_group(each).column(place)) for each in range(footer.num_row_groups)])
         with self._lock:
             self._bounds[file, column] = known
             while len(self._bounds) > _MOST_FILES:
@@ -139,12 +140,8 @@ class ValueSearch:
         return known
 
 
-def _bounds(group: pq.RowGroupMetaData, place: int, column: str) -> Bound:
-    found = group.column(place)
-    if found.path_in_schema != column:
-        found = next(each for number in range(group.num_columns)
-                     if (each := group.column(number)).path_in_schema == column)  # fmt: skip
-    statistics = found.statistics
+def _bounds(column: pq.ColumnChunkMetaData) -> Bound:
+    statistics = column.statistics
     if statistics is None or not statistics.has_min_max or statistics.null_count:
         return None
     return (statistics.min, statistics.max) if isinstance(statistics.min, int | str) else None
