@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -78,10 +79,19 @@ def _window(text: str, found: Sequence[tuple[Token, str]]) -> tuple[int, int]:
     if len(text) <= LENGTH:
         return 0, len(text)
     best, most = found[0][0].start, 0
-    for number, (token, _) in enumerate(found):
-        inside = {term for other, term in found[number:] if other.end <= token.start + LENGTH - _LEAD}
+    inside, last = Counter[str](), 0  # the terms of found[number:last]
+    for number, (token, term) in enumerate(found):
+        while last < len(found) and found[last][0].end <= token.start + LENGTH - _LEAD:
+            inside[found[last][1]] += 1
+            last += 1
         if len(inside) > most:
             best, most = token.start, len(inside)
+        if last == number:  # a word that is longer than the snippet
+            last += 1
+            continue
+        inside[term] -= 1
+        if not inside[term]:
+            del inside[term]
     start = max(0, best - _LEAD)
     while 0 < start < best and not text[start - 1].isspace():
         start += 1

@@ -80,6 +80,13 @@ def test_snippet_of_a_word_that_is_longer_than_a_snippet_marks_its_beginning() -
     assert word.startswith(marked)
 
 
+def test_snippet_of_many_matches_has_the_most_different_words() -> None:
+    many = "cat " * 200_000
+    found = snippet(f"{many} a cat and a dog {many}", "body", Query.parse("cat dog", OPTIONS), OPTIONS.analyzer)
+    assert found is not None
+    assert ("dog", True) in found.pieces
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
