@@ -35,8 +35,13 @@ ENGLISH_STOP_WORDS: Final = (
     *("will", "with"),
 )
 
+_IGNORED: Final = r"[\p{Word_Break=Extend}\p{Word_Break=Format}\p{Word_Break=ZWJ}]*+"
+# A flag, unless an emoji is joined to it. `regex` finds it by \b, too, but counts all flags before each place.
+_FLAG: Final = (
+    rf"\p{{Regional_Indicator}}{_IGNORED}\p{{Regional_Indicator}}{_IGNORED}(?!(?<=\u200d)\p{{Extended_Pictographic}})"
+)
 # Between two boundaries of words; (?w) makes \b the boundary of UAX 29.
-_SEGMENT: Final = regex.compile(r"(?w)\b.+?\b", regex.DOTALL)
+_SEGMENT: Final = regex.compile(rf"(?w){_FLAG}|\b.+?\b", regex.DOTALL)
 _WORD: Final = regex.compile(r"[\p{L}\p{N}\p{Extended_Pictographic}\p{Regional_Indicator}]")
 _ACCENTS: Final = regex.compile(r"(?<=[\p{Latin}\p{Greek}])\p{Mn}+")
 _ELISION: Final = regex.compile(r"^.*'(?=\p{L})", regex.DOTALL)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
+import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc_views.errors import BadView
 from cdc_views.search import Analyzer
-from cdc_views.search.analyzer import ENGLISH_STOP_WORDS, FORM, folded
+from cdc_views.search.analyzer import _SEGMENT, ENGLISH_STOP_WORDS, FORM, folded
 from cdc_views.search.options import stop_words, weights
 
 
@@ -35,6 +36,21 @@ def terms(text: str, language: str = "none", stop_words: tuple[str, ...] = ()) -
 )
 def test_words_are_those_of_unicode(text: str, wanted: list[str]) -> None:
     assert terms(text) == wanted
+
+
+_FLAGS = st.text(st.sampled_from("🇩🇪🇫a1 \u200d\u0301\u00ad\ufe0f👍'"))
+
+
+@given(_FLAGS)
+@example("🇩🇪\u200d👍🇩🇪")
+@example("🇩\u0301🇪🇫")
+def test_flags_are_where_unicode_has_boundaries(text: str) -> None:
+    plain = regex.compile(r"(?w)\b.+?\b", regex.DOTALL)
+    assert _SEGMENT.findall(text) == plain.findall(text)
+
+
+def test_text_of_many_flags_has_a_word_for_each() -> None:
+    assert len(terms("🇩🇪" * 200_000)) == 200_000
 
 
 def test_stems_are_those_of_the_language() -> None:
