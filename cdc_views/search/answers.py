@@ -178,10 +178,11 @@ def _phrase(clause: Clause, rows: Mapping[str, pa.Table]) -> PostingList:
         documents = _array(each.column("document"))
         common = documents if common is None else documents.filter(pc.is_in(documents, value_set=common))
     most = max(distance for _, distance in clause.terms)
+    of_terms = {term: _places(each, common) for term, each in rows.items()}
     places: Numbers | None = None
     for term, distance in clause.terms:
-        of_term = _places(rows[term], common, most - distance)
-        places = of_term if places is None else np.intersect1d(places, of_term, assume_unique=True)
+        moved = of_terms[term] + (most - distance)
+        places = moved if places is None else np.intersect1d(places, moved, assume_unique=True)
     assert places is not None
     numbers, frequencies = np.unique(places >> 32, return_counts=True)
     first = rows[clause.terms[0][0]]
@@ -189,14 +190,14 @@ def _phrase(clause: Clause, rows: Mapping[str, pa.Table]) -> PostingList:
     return PostingList(common.take(pa.array(numbers, pa.int64())), frequencies, _ints(lengths.column("length")))
 
 
-def _places(rows: pa.Table, documents: pa.Array, shift: int) -> Numbers:
-    """Where a term is in these documents: the number of the document, and the position moved by `shift`."""
+def _places(rows: pa.Table, documents: pa.Array) -> Numbers:
+    """Where a term is in these documents: the number of the document, and the position in the lower half."""
     numbers = pc.index_in(_array(rows.column("document")), value_set=documents)
     is_known = pc.is_valid(numbers)
     positions = _array(rows.column("positions")).filter(is_known)
     of_lists = np.asarray(numbers.filter(is_known)).astype(np.int64)
     of_positions = of_lists[np.asarray(pc.list_parent_indices(positions))]
-    places: Numbers = (of_positions << 32) + np.asarray(pc.list_flatten(positions)).astype(np.int64) + shift
+    places: Numbers = (of_positions << 32) + np.asarray(pc.list_flatten(positions)).astype(np.int64)
     return places
 
 

@@ -25,7 +25,7 @@ from cdc_views.search.options import IndexOptions
 
 Occurs = Literal["may", "must", "not"]
 
-MOST_CLAUSES: Final = 64
+MOST_WORDS: Final = 64
 _SIGNS: Final[dict[str, Occurs]] = {"+": "must", "-": "not", "": "may"}
 _FORM: Final = 'a query has words, "phrases", prefix*, +must, -not and column:word'
 # Sign, column, and a phrase or a word. A sign and a column count only at the start of a word: wi-fi is a word.
@@ -61,10 +61,8 @@ class Query:
             raise BadSearch("the query has no word", hint=_FORM)
         if parser.has_only_negative:
             raise BadSearch('the query has only words with "-"', hint="add a word that documents are to have")
-        if len(clauses) > MOST_CLAUSES:
-            raise BadSearch(
-                f"the query has {len(clauses)} words, wanted at most {MOST_CLAUSES}", hint="leave out the common ones"
-            )
+        if (words := sum(len(clause.terms) or 1 for clause in clauses)) > MOST_WORDS:
+            raise BadSearch(f"the query has {words} words, wanted at most {MOST_WORDS}", hint="omit the common ones")
         return cls(clauses)
 
     def of(self, occurs: Occurs) -> list[Clause]:

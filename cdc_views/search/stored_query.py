@@ -80,8 +80,8 @@ def _has(clause: Clause, positions: Positions) -> bool:
     (first, _), *others = clause.terms
     if not others:
         return True
-    places = [(distance, set(positions[term])) for term, distance in others]
-    return any(all(start + distance in found for distance, found in places) for start in positions[first])
+    places = {term: set(positions[term]) for term, _ in others}
+    return any(all(start + distance in places[term] for term, distance in others) for start in positions[first])
 
 
 def _require_comparable(condition: Condition, documents: pa.Schema) -> None:

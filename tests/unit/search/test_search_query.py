@@ -100,6 +100,7 @@ def test_snippet_of_many_matches_has_the_most_different_words() -> None:
         ("a-b*", '"*" at character 1 follows no word'),
         ("rust + delta", '"+" at character 6 has no word'),
         (" ".join(f"w{number}" for number in range(70)), "the query has 70 words, wanted at most 64"),
+        (f'rust* "{"a " * 64}"', "the query has 65 words, wanted at most 64"),
     ],
 )
 @pytest.mark.proves(
