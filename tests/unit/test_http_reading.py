@@ -132,6 +132,15 @@ def test_limit_says_whether_there_is_more(http: Client) -> None:
     assert arrow(http.get("/views/public.orders/rows", ARROW, limit=0)).num_rows == 0
 
 
+@pytest.mark.parametrize("accept", [NDJSON, ARROW])
+def test_rows_without_an_object_around_them_say_what_is_missing_in_headers(
+    http: Client, accept: dict[str, str]
+) -> None:
+    path = "/views/public.orders/rows"
+    assert [http.get(path, accept, limit=limit).headers["Is-Complete"] for limit in (1, 2)] == ["false", "true"]
+    assert http.get(path, accept, key=["3", "9"]).headers["Absent"] == "1"
+
+
 def test_row_by_key(http: Client) -> None:
     assert http.get("/views/public.orders/rows/3").json() == {"id": 3, "note": "c"}
     assert http.get("/views/totals/rows/ada/1").json() == {"owner": "ada", "day": 1, "amount": "1.50"}

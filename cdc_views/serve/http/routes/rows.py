@@ -45,7 +45,8 @@ async def get_rows(
 ) -> Response:
     """Read some rows, in no particular order; with `key`, those with these keys, in their order.
 
-    `is_complete` is false if there are more rows than `limit`. A single key that has no row is a 404.
+    `is_complete` is false if there are more rows than `limit`; `absent` has the keys without a row. NDJSON and Arrow
+    have these as `Is-Complete` and, as a number, `Absent`. A single key that has no row is a 404.
     """
     form = chosen(accept, ROWS)
     service.require_rows(limit)
@@ -60,13 +61,13 @@ async def get_rows(
         around = around_of(epoch)
         if key is None:
             rows, around["is_complete"] = _some(service, table, names, limit)
-            return Answer(etag, Encoded(rows, form, around), {})
+            return Answer(etag, Encoded(rows, form, around), {"Is-Complete": str(around["is_complete"]).lower()})
         found = table.get_many(keys_of(table, key))
         if found == [None]:
             raise not_found(epoch, name)
-        around["absent"] = [text for text, row in zip(key, found, strict=True) if row is None]
+        absent = [text for text, row in zip(key, found, strict=True) if row is None]
         rows = service.as_table([row for row in found if row is not None], _fields(table, names))
-        return Answer(etag, Encoded(rows, form, around), {})
+        return Answer(etag, Encoded(rows, form, {**around, "absent": absent}), {"Absent": str(len(absent))})
 
     epoch, answer = await service.read(moment, work)
     return answer.response(epoch, service.unsent)
