@@ -1,7 +1,7 @@
 """Pages of a timeline: the entries of one owner in their order, with a cursor that leads to the next page.
 
 A cursor is a place in the order, not a number of entries. So a page after it neither repeats an entry nor omits one,
-whatever has been added and removed before and behind it in the meantime.
+whatever has been added and removed before and behind it in the meantime, unless the entry itself has another place now.
 """
 
 from __future__ import annotations

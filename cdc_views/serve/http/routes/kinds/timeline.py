@@ -29,8 +29,8 @@ async def get_timeline(
 ) -> Response:
     """Read a page of a view of kind timeline: the entries of an owner in the view's order.
 
-    `cursor` leads to the next page, also from a later epoch: no entry comes twice, and none is omitted. It is null, and
-    there is no header `Next-Cursor`, if there are no further entries.
+    `cursor` leads to the next page, also from a later epoch: an entry comes once, unless what it is ordered by changes
+    meanwhile. `cursor` is null, and there is no header `Next-Cursor`, if there are no further entries.
     """
     form = chosen(accept, ROWS)
     service.require_rows(limit)
