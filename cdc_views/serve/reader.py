@@ -189,8 +189,8 @@ class EpochReader:
         """The first `limit` entries of an owner in the view's order, or those after a page's `cursor`.
 
         An entry that is in the timeline of both epochs, and after the cursor in both, is on the page, and none that is
-        before it in both: whatever came and went in between. Raises UnknownView, ViewFailed, WrongKind, BadPage, BadKey,
-        TableUnavailable.
+        before it in both: whatever came and went in between. Raises UnknownView, ViewFailed, WrongKind, BadPage,
+        BadKey, TableUnavailable.
         """
         return read_page(self._published, self._stored, name, owner, limit, before)
 

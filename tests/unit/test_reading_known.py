@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import cdc_views
 from cdc_views.errors import NothingPublished
-from cdc_views.store.control import KnownRecords, control_log, known_log
+from cdc_views.store.control import ControlRecord, KnownRecords, control_log, known_log
 from tests.unit.published import ORDERS, Published
+
+LIMIT_S = 30
 
 
 @pytest.fixture
@@ -61,6 +64,35 @@ def test_earlier_moments_read_the_log_once(shop: Published, reads: list[str]) ->
         assert wh.epoch(at=epoch).number == wh.epoch(at=f"0/{epoch}00").number == epoch
     assert wh.epoch(at=1).number == 1
     assert reads.count("all") == 1
+
+
+def test_last_record_is_known_while_all_are_read(shop: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, found = KnownRecords(shop.root), list[int]()
+    read_all = known_log.read_control
+
+    def read_control(root: Path) -> list[ControlRecord]:
+        with ThreadPoolExecutor(1) as other:
+            found.append(other.submit(known.last).result(LIMIT_S).epoch)
+        return read_all(root)
+
+    monkeypatch.setattr(known_log, "read_control", read_control)
+    assert [record.epoch for record in known.published()] == found == [1]
+
+
+def test_log_that_is_replaced_while_it_is_read_is_read_again(shop: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, read_all = KnownRecords(shop.root), known_log.read_control
+
+    def read_control(root: Path) -> list[ControlRecord]:
+        monkeypatch.setattr(known_log, "read_control", read_all)
+        records = read_all(root)
+        shutil.rmtree(root)
+        again = Published(root)
+        again.generation = "another"
+        again.publish()
+        return records
+
+    monkeypatch.setattr(known_log, "read_control", read_control)
+    assert [record.generation for record in known.published()] == ["another"]
 
 
 def test_log_that_is_created_again_is_another_one(shop: Published, tmp_path: Path) -> None:

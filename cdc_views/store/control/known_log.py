@@ -5,6 +5,7 @@ The log of a warehouse that was created again at the same place is another one.
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from threading import Lock
@@ -59,7 +60,9 @@ class KnownRecords:
         self._seen: tuple[int, tuple[int, int] | None] = NO_TABLE, None
         self._tail: list[ControlRecord] = []
         self._history: list[ControlRecord] = []
-        self._history_until = 0.0
+        self._history_until = -math.inf
+        self._logs = 0  # how many logs there were at this place
+        self._reading = Lock()
 
     def last(self) -> ControlRecord:
         """The newest published record. Two looks at the disk, unless there are newer ones."""
@@ -77,16 +80,31 @@ class KnownRecords:
 
     def published(self) -> list[ControlRecord]:
         """All published records that the log has, oldest first; a minute later, some may have been dropped from it."""
-        with self._lock:
-            self._catch_up()
-            if time.monotonic() > self._history_until:
-                self._history = [record for record in read_control(self.root) if record.kind in PUBLISHING]
-                self._history_until = time.monotonic() + _HISTORY_S
-            if (behind := self._history[-1].epoch) < self._tail[-1].epoch:
-                is_in_tail = self._tail[0].epoch <= behind
-                newer = self._tail if is_in_tail else published_after(self.root, behind)
-                self._history += [record for record in newer if record.epoch > behind]
-            return list(self._history)
+        while True:
+            with self._lock:
+                self._catch_up()
+                if time.monotonic() <= self._history_until:
+                    return self._whole_history()
+                log = self._logs
+            self._read_history(log)
+
+    def _read_history(self, log: int) -> None:
+        """Read all records, unless another thread has; who asks for the last ones does not wait for it."""
+        with self._reading:
+            if log != self._logs or time.monotonic() <= self._history_until:
+                return
+            history = [record for record in read_control(self.root) if record.kind in PUBLISHING]
+            with self._lock:
+                self._catch_up()
+                if log == self._logs:  # else they may be those of the log before
+                    self._history, self._history_until = history, time.monotonic() + _HISTORY_S
+
+    def _whole_history(self) -> list[ControlRecord]:
+        if (behind := self._history[-1].epoch) < self._tail[-1].epoch:
+            is_in_tail = self._tail[0].epoch <= behind
+            newer = self._tail if is_in_tail else published_after(self.root, behind)
+            self._history += [record for record in newer if record.epoch > behind]
+        return list(self._history)
 
     def _catch_up(self) -> None:
         version, identity = self._seen
@@ -97,7 +115,8 @@ class KnownRecords:
         if is_same_log:
             self._tail = [*self._tail, *published_after(self.root, self._tail[-1].epoch)][-_TAIL_RECORDS:]
         else:
-            self._tail, self._history_until = [last_published(self.root)], 0.0
+            self._tail, self._history_until = [last_published(self.root)], -math.inf
+            self._logs += 1
         self._seen = seen
 
 
