@@ -93,6 +93,21 @@ def test_only_the_last_part_of_a_snapshot_has_an_id(http: Client, monkeypatch: p
     assert ["id" in part for part in parts] == [False, True]
 
 
+def test_changes_of_an_epoch_come_in_parts_whose_last_has_an_id(
+    http: Client, shop: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_lines, "_LINE_ROWS", 2)
+    with http.stream(PATH, EVENTS) as response:
+        found = events(response)
+        next(found)
+        shop.write(ORDERS, [(2, "c"), (3, None), (4, None), (5, None)], [(1,)])
+        shop.publish()
+        parts = [next(found) for _ in range(3)]
+    assert ["id" in part for part in parts] == [False, False, True]
+    counts = [[len(part["data"][kind]) for kind in ("deleted", "updated", "inserted")] for part in parts]
+    assert counts == [[1, 1, 0], [0, 0, 2], [0, 0, 1]]
+
+
 def test_follower_gets_a_new_token_when_nothing_changes(
     http: Client, shop: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:

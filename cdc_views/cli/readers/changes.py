@@ -21,7 +21,7 @@ from cdc_views.store.reading import StoredTables
 @click.argument("view")
 @click.option("--since", metavar="TOKEN", help=f'Resume after the item with this token; "{NOW}" for new changes only.')
 @click.option("--follow", is_flag=True, help="Go on with later epochs until interrupted.")
-@click.option("--json", "is_json", is_flag=True, help="Print JSON: one line per epoch, with its token.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON: a line per epoch, or several, with its token.")
 @click.pass_obj
 def changes(project: Project, view: str, since: str | None, follow: bool, is_json: bool) -> None:
     """Print what changes in a view or mirror, epoch by epoch, each change exactly once.

@@ -61,8 +61,6 @@ class HttpService:
             settings.query_s, settings.query_memory_mb, settings.result_rows, settings.result_mb << 20
         )
         self.search_bytes = settings.query_memory_mb << 20
-        self.large_changes = asyncio.Semaphore(1)
-        """Held while changes of an epoch that are large are encoded, which takes many times their size."""
         self._looking: Shared[bytes] = Shared("status")
         self._caches: dict[str, CacheReader] = {}
         self._threads = ThreadPoolExecutor(settings.workers, "reads")

@@ -94,7 +94,7 @@ class _Counted(StreamingResponse):
     def __init__(
         self, parts: Iterator[bytes], headers: Mapping[str, str], form: Format, size: int, unsent: Unsent
     ) -> None:
-        super().__init__(in_chunks(parts), 200, headers, form.value)
+        super().__init__(_sent(parts), 200, headers, form.value)
         self._size = size
         self._unsent = unsent
 
@@ -105,11 +105,17 @@ class _Counted(StreamingResponse):
             self._unsent.give_back(self._size)
 
 
-async def in_chunks(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The parts, made in threads one by one as they are sent, in small chunks."""
+async def _sent(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts, made in threads one by one as they are sent."""
     async for part in iterate_in_threadpool(parts):
-        for begin in range(0, len(part), _CHUNK_BYTES):
-            yield part[begin : begin + _CHUNK_BYTES]
+        for chunk in in_chunks(part):
+            yield chunk
+
+
+def in_chunks(part: bytes) -> Iterator[bytes]:
+    """What is sent one after the other, so that a slow client reads some of it in time."""
+    for begin in range(0, len(part), _CHUNK_BYTES):
+        yield part[begin : begin + _CHUNK_BYTES]
 
 
 def _parts(rows: pa.Table, form: Format, around: Mapping[str, Any]) -> Iterator[bytes]:

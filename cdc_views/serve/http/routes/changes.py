@@ -41,7 +41,8 @@ async def get_changes(
 ) -> Response:
     """Follow what changes, epoch by epoch, each change exactly once.
 
-    Server-sent events go on: `snapshot` (all rows, in parts), `changes` (an epoch), `progress` (a new token), `error`.
+    Server-sent events go on: `snapshot` (all rows), `changes` (an epoch), `progress` (a new token), `error`. Many rows
+    come in parts.
     The last event of each item has its token as `id`. NDJSON ends with the last published epoch, and has the same
     objects as `cdc-views changes --json`.
     """
@@ -124,25 +125,16 @@ def _is_other(epoch: int) -> Any:
 async def _sent(service: HttpService, item: ChangeItem, encode: Any) -> AsyncIterator[bytes]:
     """An item in small parts. Raises ServerBusy for large changes if clients have not read too much already."""
     parts: Iterator[bytes] = map(encode, change_lines(item))
-    if isinstance(item, EpochChanges) and _size(item) > _LARGE_BYTES:
-        async for part in _sent_as_a_whole(service, parts):
-            yield part
-        return
-    async for part in in_chunks(parts):
-        yield part
-
-
-async def _sent_as_a_whole(service: HttpService, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Large changes, encoded for one client at a time and then sent, so that none waits for another one to read."""
-    async with service.large_changes:
-        encoded = await service.run(lambda: list(parts))
-    size = sum(map(len, encoded))
-    service.unsent.take(size)
+    size = _size(item) if isinstance(item, EpochChanges) else 0
+    held = size if size > _LARGE_BYTES else 0  # in memory until the client has read them
+    if held:
+        service.unsent.take(held)
     try:
-        async for part in in_chunks(iter(encoded)):
-            yield part
+        while (part := await service.run(lambda: next(parts, None))) is not None:
+            for chunk in in_chunks(part):
+                yield chunk
     finally:
-        service.unsent.give_back(size)
+        service.unsent.give_back(held)
 
 
 def _size(item: EpochChanges) -> int:
