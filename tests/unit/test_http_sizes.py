@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import orjson
 import pyarrow as pa
 import pytest
 
+from cdc_views.serve.values.answer_size import answer_bytes
+from cdc_views.serve.values.json_value import json_rows
 from tests.unit.fix_http import Client, problem, serving
 from tests.unit.published import ORDERS
 from tests.unit.search.test_search_reading import Posts, at
@@ -32,6 +35,27 @@ SEVERAL = [
     "/views/home/timeline?owner=2",
     "/views/posts/search?q=cat&filter=id>=2",
 ]
+
+LONG = "n" * 1000
+NESTED = {
+    "names of fields": pa.array([{LONG: None}] * 100, pa.struct([(LONG, pa.null())])),
+    "names in lists": pa.array([[{LONG: 1}] * 10] * 10),
+    "names in maps": pa.array([[(1, {LONG: 1})]] * 100, pa.map_(pa.int64(), pa.struct([(LONG, pa.int64())]))),
+    "texts of dictionaries in lists": pa.array([[LONG] * 10] * 10, pa.list_(pa.dictionary(pa.int8(), pa.string()))),
+    "texts of dictionaries in structs": pa.array(
+        [{"d": LONG}] * 100, pa.struct([("d", pa.dictionary(pa.int8(), pa.string()))])
+    ),
+    "empty elements": pa.array([[None] * 10_000] * 5, pa.list_(pa.null())),
+}
+
+
+@pytest.mark.parametrize("values", NESTED.values(), ids=NESTED.keys())
+def test_size_of_nested_values_is_about_that_of_their_json(values: pa.Array) -> None:
+    rows = pa.table({"v": values})
+    size = len(orjson.dumps(json_rows(rows)))
+    assert 0.7 * size < answer_bytes(rows) < 1.3 * size
+    half = rows.slice(len(values) // 2)
+    assert 0.7 * size < 2 * answer_bytes(half) < 1.5 * size
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,11 @@ _OF_NULL: Final = 4
 def answer_bytes(rows: pa.Table | pa.RecordBatch) -> int:
     """About how many bytes rows take when they are sent.
 
-    These are the bytes of their values, with the texts of a dictionary as often as they occur, and the names of the
-    columns once for each row, as in JSON.
+    These are the bytes of their values and, as in JSON, the names of columns and fields once for each row or struct, a
+    few for each element of a list, and the texts of a dictionary as often as they occur.
     """
     names = sum(len(name) + _OF_NULL for name in rows.schema.names)
-    texts = sum(_bytes_of_texts(column) for column in rows.columns if pa.types.is_dictionary(column.type))
-    return int(rows.nbytes + rows.num_rows * names + texts)
+    return int(rows.nbytes + rows.num_rows * names + sum(map(_bytes_beside_values, rows.columns)))
 
 
 def within(batches: Iterable[pa.RecordBatch], most_bytes: int | None, hint: str) -> Iterator[pa.RecordBatch]:
@@ -35,8 +34,38 @@ def within(batches: Iterable[pa.RecordBatch], most_bytes: int | None, hint: str)
         yield batch
 
 
-def _bytes_of_texts(column: pa.ChunkedArray | pa.DictionaryArray) -> int:
-    if not pa.types.is_string(column.type.value_type) and not pa.types.is_large_string(column.type.value_type):
+def _bytes_beside_values(values: pa.Array | pa.ChunkedArray) -> int:
+    """The bytes of JSON that Arrow does not have once for each value."""
+    if isinstance(values, pa.ChunkedArray):
+        return sum(map(_bytes_beside_values, values.chunks))
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _bytes_of_texts(values)
+    if not pa.types.is_nested(kind):
         return 0
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return sum(pc.sum(pc.binary_length(each.dictionary).take(each.indices)).as_py() or 0 for each in chunks)
+    parts = _parts(values)
+    own = sum(map(len, parts)) * _OF_NULL
+    if pa.types.is_struct(kind):
+        own += (len(values) - values.null_count) * sum(len(field.name) for field in kind)
+    return own + sum(map(_bytes_beside_values, parts))
+
+
+def _parts(values: pa.Array) -> list[pa.Array]:
+    """The fields of structs, the elements of lists, the keys and values of maps."""
+    kind = values.type
+    if pa.types.is_struct(kind):
+        found: list[pa.Array] = values.flatten()
+        return found
+    if pa.types.is_map(kind):
+        begin, end = (values.offsets[place].as_py() for place in (0, -1))
+        return [part.slice(begin, end - begin) for part in (values.keys, values.items)]
+    if pa.types.is_union(kind):
+        return [values.field(place) for place in range(kind.num_fields)]
+    return [values.flatten()]
+
+
+def _bytes_of_texts(values: pa.DictionaryArray) -> int:
+    kind = values.type.value_type
+    if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
+        return 0
+    return pc.sum(pc.binary_length(values.dictionary).take(values.indices)).as_py() or 0
