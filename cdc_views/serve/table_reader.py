@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_views.base.names import HIDDEN
-from cdc_views.base.python_values import python_rows
+from cdc_views.base.python_values import python_rows, python_values
 from cdc_views.errors import BadQuery, WrongKind
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.values.keys import Key
@@ -101,11 +101,25 @@ class TableReader:
         return polars.scan_delta(self.path, version=self.version).select(self.schema.names)
 
     def pandas(self) -> pandas.DataFrame:
-        """A data frame of pandas, with the types to which Arrow converts, but for whole numbers: these stay exact."""
+        """A data frame of pandas, with the types to which Arrow converts, but for whole numbers: these stay exact.
+
+        So structs, lists and maps are values of Python, as in `get`.
+        """
         import pandas
 
-        nullable = {pa.int16(): pandas.Int16Dtype(), pa.int32(): pandas.Int32Dtype(), pa.int64(): pandas.Int64Dtype()}
-        frame: pandas.DataFrame = self.arrow().to_pandas(types_mapper=nullable.get)
+        nullable = {
+            pa.int8(): pandas.Int8Dtype(),
+            pa.int16(): pandas.Int16Dtype(),
+            pa.int32(): pandas.Int32Dtype(),
+            pa.int64(): pandas.Int64Dtype(),
+        }
+        rows = self.arrow()
+        plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+        frame: pandas.DataFrame = rows.select(plain).to_pandas(types_mapper=nullable.get)
+        for place, field in enumerate(rows.schema):
+            if pa.types.is_nested(field.type):
+                values = python_values(rows.column(place))
+                frame.insert(place, field.name, pandas.Series(values, range(rows.num_rows), object))
         return frame
 
     def spark(self, session: SparkSession) -> DataFrame:

@@ -108,6 +108,29 @@ def test_whole_numbers_beside_null_are_exact_in_pandas(tmp_path: Path) -> None:
     assert frame["n"].iloc[0] == 2**53 + 1
 
 
+@pytest.mark.parametrize("columns", [["id", "t", "s", "l", "m"], ["s"]])
+def test_whole_numbers_within_others_are_exact_in_pandas(tmp_path: Path, columns: list[str]) -> None:
+    big = 2**53 + 1
+    row = {"id": 1, "t": 5, "s": {"n": big}, "l": [big, None], "m": [("k", big), ("j", None)]}
+    types = {
+        "id": pa.int64(),
+        "t": pa.int8(),
+        "s": pa.struct([("n", pa.int64())]),
+        "l": pa.list_(pa.int64()),
+        "m": pa.map_(pa.string(), pa.int64()),
+    }
+    schema = pa.schema([(name, types[name]) for name in columns])
+    shop = Published(tmp_path)
+    nulls = dict.fromkeys(columns) | {"id": 2}
+    shop.write(
+        TableSpec("v", "views/v/a", schema, (columns[0],)), [[each[name] for name in columns] for each in (row, nulls)]
+    )
+    shop.publish()
+    frame = cdc_views.open(tmp_path).table("v").pandas()
+    assert list(frame) == columns
+    assert {name: row[name] for name in columns} in frame.to_dict("records")
+
+
 def test_tables_that_would_be_one_temporary_view_are_told(tmp_path: Path) -> None:
     shop = Published(tmp_path)
     shop.write(replace(ORDERS, name="sales.items", path="mirrors/sales/items/a"), [(1, "a")])
