@@ -96,6 +96,12 @@ def test_page_needs_no_token_and_leads_to_no_data(shop: Published) -> None:
         assert problem(http.post("/")) == (405, "MethodNotAllowed")
 
 
+@pytest.mark.parametrize("path", ["/page", "/epoch/", "/views/public.orders/"])
+def test_no_path_leads_to_another_host(http: Client, path: str) -> None:
+    found = http.get(path, {"Host": "localhost:1"})
+    assert (found.history, problem(found)) == ([], (404, "NotFound"))
+
+
 def test_page_is_for_this_host_only_without_tokens(http: Client) -> None:
     assert problem(http.get("/", {"Host": "evil.example"})) == (421, "ForeignHost")
     assert problem(http.get("/page/main.js", {"Sec-Fetch-Site": "cross-site"})) == (421, "ForeignHost")

@@ -37,6 +37,7 @@ def create_app(service: HttpService, settings: HttpSettings) -> ASGIApp:
         title="cdc_views",
         version=__version__,
         description=_ABOUT,
+        redirect_slashes=False,  # to the host that the request names
         openapi_url=None,  # routes/server.py has it, made in a thread; without it there is no docs_url either
         lifespan=lifespan,
         # The gate has checked the token: this only describes it.
