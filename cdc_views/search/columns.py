@@ -22,7 +22,8 @@ _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_WRITTEN: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(<=|>=|!=|=|<|>)(.*)", re.DOTALL)
+_OPERATOR: Final = re.compile(r"<=|>=|!=|=|<|>")
+_FORM: Final = "wanted column=value; also !=, <, <=, > and >=. Put a blank before a value that begins so"
 
 FilterValues = Mapping[str, object] | Iterable[tuple[str, str, object]]
 """Values by column, which must be equal, or conditions such as ("created_at", ">=", time)."""
@@ -39,10 +40,11 @@ class Condition:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse `column=value` and the like, whose value is text. Raises BadSearch."""
-        found = _WRITTEN.fullmatch(text)
-        if found is None:
-            raise BadSearch(f'filter "{text}" is no condition', hint="wanted column=value; also !=, <, <=, > and >=")
-        return cls(found[1], found[2], found[3].strip())
+        found = _OPERATOR.search(text)
+        column, value = (text[: found.start()].strip(), text[found.end() :]) if found else ("", "")
+        if found is None or not column or value.startswith(("=", "<", ">")):  # == and <> are none of ours
+            raise BadSearch(f'filter "{text}" is no condition', hint=_FORM)
+        return cls(column, found[0], value.strip())
 
     def mask(self, rows: pa.Table) -> pa.ChunkedArray:
         """Which rows meet the condition. Raises BadSearch."""

@@ -15,6 +15,7 @@ import pytest
 import cdc_views
 from cdc_views.errors import AnalyzerDiffers, BadPage, BadSearch, UnknownView, ViewFailed, WrongKind
 from cdc_views.search import IndexOptions, postings_schema
+from cdc_views.search.columns import Condition
 from cdc_views.search.postings import ORDER, TOTALS_SCHEMA, IndexCounts, Indexer
 from cdc_views.store.warehouse import TableSpec
 from tests.unit.published import BEGIN, ORDERS, Published
@@ -187,6 +188,27 @@ def test_cursor_of_something_else_is_an_error(posts: Posts) -> None:
         wh.epoch().search("posts", "cat dog", cursor=cursor)
     with pytest.raises(BadPage, match="the limit is 0, wanted a whole number from 1 to 1000"):
         wh.search("posts", "cat", limit=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("author=ada", ("author", "=", "ada")),
+        (" größe (cm) <= 5", ("größe (cm)", "<=", "5")),
+        ("a.b!!=x", ("a.b!", "!=", "x")),
+        ("title= ==", ("title", "=", "==")),
+        ("title=", ("title", "=", "")),
+    ],
+)
+def test_filter_as_text_names_any_column(text: str, wanted: tuple[str, str, str]) -> None:
+    found = Condition.parse(text)
+    assert (found.column, found.operator, found.value) == wanted
+
+
+@pytest.mark.parametrize("text", ["title==cat", "n=>5", "n<>5", "n<==5", "n", "=5", " =5"])
+def test_filter_as_text_with_another_comparison_is_refused(text: str) -> None:
+    with pytest.raises(BadSearch, match="is no condition"):
+        Condition.parse(text)
 
 
 @pytest.mark.parametrize(
