@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Final, Self
 
 from cdc_views.errors import BadView
@@ -33,7 +34,7 @@ class IndexOptions:
         """The text columns, in the order of their declaration."""
         return tuple(self.weights)
 
-    @property
+    @cached_property
     def analyzer(self) -> Analyzer:
         """What makes terms of the texts."""
         return Analyzer(self.language, self.stop_words)

@@ -31,6 +31,8 @@ _FORM: Final = 'a query has words, "phrases", prefix*, +must, -not and column:wo
 # Sign, column, and a phrase or a word. A sign and a column count only at the start of a word: wi-fi is a word.
 _CLAUSE: Final = regex.compile(r'([+-]?)(?:([\p{L}_]\w*):(?!//))?(?:"([^"]*)("?)|([^\s"]+))|([+-])')
 
+_COLUMN_ALONE: Final = regex.compile(r"[\p{L}_]\w*:")
+
 
 @dataclass(frozen=True)
 class Clause:
@@ -99,6 +101,14 @@ class _Parser:
             raise BadSearch(f"the phrase at {at} has no closing quotation mark", hint='write "exactly once"')
         if word in ("+", "-"):
             raise BadSearch(f'"{sign}{word}" at {at} has no word', hint=_FORM)
+        if word is not None and word[0] in "+-":
+            raise BadSearch(
+                f'"{found[0]}" at {at} has a sign that is not its first character',
+                hint='write "-rust" or "-title:rust"',
+            )
+        if word is not None and column is None and _COLUMN_ALONE.fullmatch(word):
+            hint = f'write a word directly after it: "{word}rust"; quote a word that has a ":"'
+            raise BadSearch(f'"{word}" at {at} has no word', hint=hint)
         text = phrase if phrase is not None else word
         occurs, fields = _SIGNS[sign or ""], self._fields(column, at)
         written = f"{column}:" if column else ""

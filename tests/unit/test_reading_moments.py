@@ -155,6 +155,12 @@ def test_moment_that_is_none_is_refused(moment: Mapping[str, Any], error: type[C
         Moment(**moment)
 
 
+def test_hint_of_a_moment_has_the_forms_of_python() -> None:
+    with pytest.raises(BadMoment) as caught:
+        Moment(at=1.5)  # type: ignore[arg-type]
+    assert "datetime" in str(caught.value.hint)
+
+
 def test_moment_of_a_command_line_is_a_number_a_position_or_a_time() -> None:
     assert Moment.parse_at("17") == 17
     assert Moment.parse_at("16/B374D848") == "16/B374D848"

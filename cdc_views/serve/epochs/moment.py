@@ -22,7 +22,8 @@ DEFAULT_TIMEOUT_S: Final = 10.0
 
 _POLL_S: Final = 0.05
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
-_FORMS_OF_AT: Final = 'write them as "17", "0/16B3748" or "2026-11-26T08:00:00Z"'
+_TEXTS_OF_AT: Final = 'write them as "17", "0/16B3748" or "2026-11-26T08:00:00Z"'
+_VALUES_OF_AT: Final = 'give 17, "0/16B3748" or a datetime with a time zone'
 _ENGINE: Final = '"cdc-views status" shows whether the engine runs'
 _RETENTION: Final = "upkeep.keep_hours and upkeep.keep_epochs say for how long epochs can be read"
 
@@ -65,7 +66,7 @@ class Moment:
             raise BadMoment("a read has both at and another moment", hint="an epoch of the past needs no further limit")
         if isinstance(self.at, bool) or not isinstance(self.at, int | datetime | str | None):
             raise BadMoment(
-                f"at is of type {type(self.at).__name__}, wanted an epoch, a time or a position", hint=_FORMS_OF_AT
+                f"at is of type {type(self.at).__name__}, wanted an epoch, a time or a position", hint=_VALUES_OF_AT
             )
         if isinstance(self.at, datetime) and self.at.tzinfo is None:
             raise BadMoment("the time to read at has no time zone", hint='add one, as in "2026-11-26T08:00:00+00:00"')
@@ -93,7 +94,7 @@ class Moment:
         except ValueError:
             raise BadMoment(
                 f'"{text}" is no epoch, position or time',
-                hint=_FORMS_OF_AT,
+                hint=_TEXTS_OF_AT,
             ) from None
 
 
