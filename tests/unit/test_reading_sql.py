@@ -265,6 +265,15 @@ def test_tables_of_a_schema_main_are_told_from_those_without_a_schema(tmp_path: 
             query(epoch, f"SELECT * FROM {sql}")
 
 
+@pytest.mark.parametrize("schema", ["memory", "system", "Temp"])
+def test_mirror_whose_schema_is_a_database_of_duckdb_is_refused(tmp_path: Path, schema: str) -> None:
+    shop = Published(tmp_path)
+    shop.write(replace(ORDERS, name=f"{schema}.orders", path="mirrors/it/a"), [(1, "a")])
+    shop.publish()
+    with pytest.raises(BadQuery, match=f'"{schema}.orders" cannot be read by SQL: "{schema}" is a database of DuckDB'):
+        query(PublishedEpoch.latest(tmp_path), f'SELECT * FROM "{schema}".orders')
+
+
 def test_table_whose_deleted_rows_are_no_longer_known_is_unavailable(tmp_path: Path) -> None:
     shop = Published(tmp_path)
     shop.write(ORDERS, [(number, "a") for number in range(100)])

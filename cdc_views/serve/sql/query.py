@@ -27,6 +27,8 @@ _LOCKED_DOWN: Final = {
     "autoinstall_known_extensions": "false",
     "allow_community_extensions": "false",
 }
+# Before a dot, DuckDB takes these for a database.
+_DATABASES: Final = frozenset({"memory", "system", "temp"})
 _BATCH_ROWS: Final = 16384
 # Types whose values DuckDB gives to Arrow in another form, or cut off.
 _INEXACT: Final = frozenset({"bignum", "bit", "time with time zone", "time_ns", "uhugeint", "variant"})
@@ -110,14 +112,20 @@ def _published_tables(epoch: PublishedEpoch, statement: Statement) -> list[str]:
             raise BadQuery(f'epoch {epoch.number} has no table "{".".join(parts)}"', hint=_tables_of(epoch))
         found += known
     names = list(dict.fromkeys(found))
-    _require_apart(epoch, names)
+    _require_places(epoch, names)
     return names
 
 
-def _require_apart(epoch: PublishedEpoch, names: list[str]) -> None:
+def _require_places(epoch: PublishedEpoch, names: list[str]) -> None:
+    """Raise BadQuery for a table that has no place in DuckDB, or the one of another table."""
     taken: dict[tuple[str, str], str] = {}
     for name in names:
         for schema, bare in _places(epoch, name):
+            if schema.lower() in _DATABASES:
+                raise BadQuery(
+                    f'"{name}" cannot be read by SQL: "{schema}" is a database of DuckDB, wanted another schema',
+                    hint="declare a view that selects its columns, or read it without SQL",
+                )
             if (other := taken.setdefault((schema.lower(), bare.lower()), name)) != name:
                 raise BadQuery(f'one query cannot read both "{other}" and "{name}"', hint="write two queries")
 
