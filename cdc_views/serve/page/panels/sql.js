@@ -97,9 +97,12 @@ function button(kind, label, click) {
   return h("button", { type: "button", class: kind, on: { click } }, label);
 }
 
-/** The name of a view, or the schema and table of a mirror, as SQL, whatever characters it has. */
+/** The name of a view, or the schema and table of a mirror, as SQL, whatever characters it has (base/names.py). */
 function quoted({ name, kind }) {
-  const dot = kind === "mirror" ? name.indexOf(".") : -1;
-  const parts = dot < 0 ? [name] : [name.slice(0, dot), name.slice(dot + 1)];
-  return parts.map((part) => `"${part.replaceAll('"', '""')}"`).join(".");
+  const parts = kind === "mirror" ? name.match(/"(?:[^"]|"")+"(?=\.|$)|[^".][^.]*/g) : null;
+  return parts === null ? inQuotes(name) : parts.map((part) => (part[0] === '"' ? part : inQuotes(part))).join(".");
+}
+
+function inQuotes(name) {
+  return `"${name.replaceAll('"', '""')}"`;
 }
