@@ -341,6 +341,12 @@ def test_query_as_json_is_one_object_a_row(published: Path) -> None:
     ]
 
 
+def test_csv_has_null_apart_from_an_empty_text(published: Path) -> None:
+    sql = """SELECT NULL AS "a,b", '' AS e, 'x "y"' AS q, E'1\\n2' AS n, 5 AS i"""
+    shown = cdc_views("-C", published, "query", sql, "--csv")
+    assert shown.stdout == '"a,b",e,q,n,i\n,"","x ""y""","1\n2",5\n'
+
+
 def test_query_as_csv_has_a_header(published: Path) -> None:
     shown = cdc_views("-C", published, "query", "SELECT note, id FROM orders ORDER BY id", "--csv")
     assert list(csv.reader(io.StringIO(shown.stdout))) == [["note", "id"], ["[bold]x[/y]", "1"], ["", "2"]]
@@ -829,6 +835,7 @@ def test_timeline_prints_a_page_and_the_cursor_of_the_next(shop: Published, proj
     shop.publish()
     first = cdc_views("-C", project, "timeline", "home", "7", "--limit", "1", "--csv")
     assert first.stdout == "user_id,post_id\n7,2\n"
+    assert cdc_views("-C", project, "timeline", "home", "9", "--csv").stdout == "user_id,post_id\n"
     [cursor] = [line.split()[-1] for line in first.stderr.splitlines() if line.startswith("next page: --before ")]
     second = cdc_views("-C", project, "timeline", "home", "7", "--before", cursor, "--json")
     assert (json.loads(second.stdout), "next page" in second.stderr) == ({"user_id": 7, "post_id": 1}, False)

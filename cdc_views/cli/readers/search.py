@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Container
+from dataclasses import asdict, fields
 from typing import Any
 
 import click
@@ -10,9 +11,10 @@ import click
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.readers.moments import ReadCommand, moment_options, show_epoch
+from cdc_views.search import ScorePart
 from cdc_views.search.columns import Condition
 from cdc_views.serve.epochs.moment import Moment, choose
-from cdc_views.serve.kinds.search import Hit, SearchRequest
+from cdc_views.serve.kinds.search import Hit, SearchIndex, SearchRequest
 from cdc_views.serve.kinds.search import search as answered
 from cdc_views.store.reading import StoredTables
 
@@ -53,10 +55,15 @@ def search(
     request = SearchRequest.of(index, text, limit=limit, filter=given, sort=sort, cursor=cursor, explain=explain)
     warehouse = project.warehouse()
     epoch = choose(warehouse, request.moment(moment))
-    result = answered(epoch, StoredTables(warehouse), request)
+    stored = StoredTables(warehouse)
+    result = answered(epoch, stored, request)
     rows = [row for hit in result.hits for row in (_parts(hit) if explain else [_row(hit, form)])]
     if rows:
         print_rows(rows, list(rows[0]), form)
+    elif form is not None:
+        names = SearchIndex(epoch, index, stored).schema.names
+        columns = ["key", *(each.name for each in fields(ScorePart))] if explain else [_score(names), *names]
+        print_rows([], columns, form)
     show_epoch(epoch)
     click.echo(f"{len(result.hits)} of {result.total} documents", err=True)
     if result.cursor is not None:
@@ -65,10 +72,15 @@ def search(
 
 def _row(hit: Hit, form: str | None) -> dict[str, Any]:
     """The score and the columns of a document; people see the matching part of its texts instead."""
-    score = "score" if "score" not in hit.document else "_score"
+    score = _score(hit.document)
     if form is not None:
         return {score: hit.score, **hit.document}
     return {score: f"{hit.score:.3f}", **hit.document, **{name: str(each) for name, each in hit.snippets.items()}}
+
+
+def _score(columns: Container[str]) -> str:
+    """The name of the column with the score."""
+    return "_score" if "score" in columns else "score"
 
 
 def _parts(hit: Hit) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.readers.moments import ReadCommand, moment_options, show_epoch
 from cdc_views.serve.epochs.moment import Moment, choose
 from cdc_views.serve.kinds.timeline import PAGE_ENTRIES, owner_of_text, read_page
+from cdc_views.serve.table_reader import TableReader
 from cdc_views.store.reading import StoredTables
 
 
@@ -32,8 +33,8 @@ def timeline(
     warehouse = project.warehouse()
     epoch, stored = choose(warehouse, moment), StoredTables(warehouse)
     page = read_page(epoch, stored, view, owner_of_text(epoch, stored, view, owner), limit, before)
-    if page.entries:
-        print_rows(page.entries, list(page.entries[0]), form)
+    if page.entries or form is not None:
+        print_rows(page.entries, TableReader(epoch, view, stored).schema.names, form)
     show_epoch(epoch)
     if page.cursor is not None:
         click.echo(f"next page: --before {page.cursor}", err=True)

@@ -44,6 +44,12 @@ def test_search_with_json_prints_the_documents_of_a_page(project: Path) -> None:
     assert "next page" not in second.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--explain",)])
+def test_search_that_finds_nothing_has_the_header_of_one_that_does(project: Path, options: tuple[str, ...]) -> None:
+    found, nothing = (search(project, "posts", text, "--csv", *options).stdout for text in ("dog", "absent"))
+    assert nothing.splitlines() == found.splitlines()[:1]
+
+
 def test_search_with_a_filter(project: Path) -> None:
     shown = search(project, "posts", "dog", "--filter", "author=bob", "--filter", "id>=1", "--csv")
     assert [line.split(",")[1] for line in shown.stdout.splitlines()] == ["id", "2"]
