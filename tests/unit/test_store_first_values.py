@@ -236,3 +236,17 @@ def test_column_that_was_added_after_a_file_has_no_values_there(tmp_path: Path) 
     search = FirstValues(RowGroups(tmp_path, 1 << 20))
     (bounds,) = search._bounds_of(tmp_path / "file.parquet", pa.field("x", pa.int64())).groups
     assert not bounds.has_values
+
+
+def test_bounds_of_a_field_of_a_struct_are_not_those_of_the_column_of_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_files, "ROW_GROUP", 1)
+    schema = pa.schema([("id", pa.int64()), ("a", pa.struct([("b", pa.int64())])), ("a.b", pa.int64())])
+    spec = TableSpec("t", "t", schema, ("id",))
+    warehouse = Warehouse(tmp_path, cast(SparkSession, None), StoreSettings())
+    rows = pa.Table.from_pylist([{"id": key, "a": {"b": -key}, "a.b": key} for key in range(9)], schema)
+    version = warehouse.commit(spec, warehouse.create(spec), Changes(None, rows), Stamp(1, 2, "0/1"))
+    found = warehouse.first_rows(spec, version, "a.b", 1, ["id"], is_largest=True)
+    assert found is not None
+    assert found.to_pylist() == [{"id": 8, "a.b": 8}]

@@ -29,6 +29,7 @@ from cdc_views.base.python_values import plain_values
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
 from cdc_views.store.delta_log.entries import data_file
 from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.files import column_places
 from cdc_views.store.index.fetching import RowGroups
 
 # Above this Spark is faster, since it decodes on all cores.
@@ -151,7 +152,9 @@ class FirstValues:
                 self._bounds.move_to_end((file, column))
                 return known
         footer = self._row_groups.footer(file)
-        known = _FileBounds([_bounds(footer.row_group(number), column) for number in range(footer.num_row_groups)])
+        place = column_places(footer).get(column.name)
+        groups = map(footer.row_group, range(footer.num_row_groups))
+        known = _FileBounds([_bounds(group, place, column.type) for group in groups])
         with self._lock:
             self._bounds[file, column] = known
             while len(self._bounds) > _MOST_FILES:
@@ -163,12 +166,10 @@ _NO_VALUES: Final = _Bounds(None, None, has_values=False)
 _NOT_KNOWN: Final = _Bounds(None, None)
 
 
-def _bounds(group: pq.RowGroupMetaData, column: pa.Field) -> _Bounds:
-    chunks = (group.column(place) for place in range(group.num_columns))
-    chunk = next((each for each in chunks if each.path_in_schema == column.name), None)
-    if chunk is None:  # it was added later
+def _bounds(group: pq.RowGroupMetaData, place: int | None, kind: pa.DataType) -> _Bounds:
+    if place is None:  # the column was added later
         return _NO_VALUES
-    statistics = chunk.statistics
+    statistics = group.column(place).statistics
     if statistics is None:
         return _NOT_KNOWN
     if statistics.has_null_count and statistics.null_count == group.num_rows:
@@ -179,7 +180,7 @@ def _bounds(group: pq.RowGroupMetaData, column: pa.Field) -> _Bounds:
         both = [statistics.min, statistics.max]
         if not all(isinstance(each, int | Decimal | date) for each in both):
             return _NOT_KNOWN
-        low, high = plain_values(pa.chunked_array([pa.array(both, column.type)]))
+        low, high = plain_values(pa.chunked_array([pa.array(both, kind)]))
     except (pa.ArrowException, OverflowError, ValueError):  # a time for which Python has no value
         return _NOT_KNOWN
     return _Bounds(low, high)

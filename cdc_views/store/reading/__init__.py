@@ -4,7 +4,6 @@ scans.py          whole versions, by delta-rs
 stored_tables.py  what a version of a table is: its columns and its key; its rows with one key; differences
 value_search.py   the rows with a text, a prefix or some values in one column
 row_search.py     finds the rows with one key
-file_columns.py   where the columns of a data file are in its row groups
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from cdc_views import metrics
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
 from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.files import column_places
 from cdc_views.store.index.stored_keys import conformed
-from cdc_views.store.reading.file_columns import column_places
 
 
 def find_rows(

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers
 from cdc_views.store.delta_log.entries import data_file
 from cdc_views.store.delta_log.state import TableState
+from cdc_views.store.files import column_places
 from cdc_views.store.index.fetching import RowGroups
-from cdc_views.store.reading.file_columns import column_places
 
 _MOST_FILES: Final = 10_000
 
