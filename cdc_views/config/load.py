@@ -37,6 +37,8 @@ STACK_FILE: Final = "stack.json"
 _LISTS: Final = ("source.tables", "source.text_columns", "source.exclude_columns", "http.tokens")
 _SETTINGS_HINT: Final = "docs/settings.md lists every setting"
 _REFERENCE = re.compile(r"^\$\{(env|file):([^}]+)\}$")
+# In a message of the YAML parser: an alias or tag, and not a single character.
+_QUOTED = re.compile(r""" (['"]).{2,}\1""")
 _SECTIONS: Final[Mapping[str, type[Section]]] = {
     name: field.annotation
     for name, field in Settings.model_fields.items()
@@ -96,7 +98,7 @@ def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], 
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadConfig(f'"{file}" is not YAML: {_one_line(error)}') from None
+        raise BadConfig(f'"{file}" is not YAML: {_problem(error)}') from None
     except OSError as error:
         raise BadConfig(f'"{file}" cannot be read: {error.strerror}') from None
     if not isinstance(values, dict):
@@ -109,6 +111,15 @@ def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], 
     for path, value in {**_from_environment(), **overrides}.items():
         _set(values, path, value)
     return values, file
+
+
+def _problem(error: yaml.YAMLError | UnicodeDecodeError) -> str:
+    """Where the text is wrong, and why, without any of the text: the parser's own message quotes the line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark, problem = error.problem_mark, error.problem or "not valid"
+        problem = problem if problem.startswith("expected ") else _QUOTED.sub("", problem)
+        return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+    return "it has characters that are not text" if isinstance(error, yaml.reader.ReaderError) else "it is not UTF-8"
 
 
 def _unknown_names(values: Mapping[str, Any]) -> list[str]:

@@ -58,9 +58,14 @@ class LogSettings(Section):
 
     @field_validator("connect_url")
     @classmethod
-    def _require_no_login(cls, value: str) -> str:
-        if "@" in urlsplit(value).netloc:  # messages name the address
+    def _require_address(cls, value: str) -> str:
+        if "@" in value:  # messages name the address
             raise ValueError("it has a user or password, wanted scheme, host and port: logins are not supported")
+        address = urlsplit(value)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ValueError("it is no address, wanted http://host:port or https://host:port")
+        if address.port == 0:  # raises ValueError for what is no port
+            raise ValueError("its port is 0, wanted 1 to 65535")
         return value
 
     @property

@@ -14,7 +14,7 @@ PARTITION = TopicPartition("app.public.orders", 0)
 
 def log_settings(**others: Any) -> LogSettings:
     """Of a log that nobody asks."""
-    return LogSettings(bootstrap_servers="none", connect_url="none", **others)
+    return LogSettings(bootstrap_servers="none", connect_url="http://none", **others)
 
 
 def change(offset: int, commit: int | None, lsn: int | None, op: str = "u", **after: Any) -> Record:

@@ -189,7 +189,7 @@ def test_yes_of_check_without_fix_is_a_usage_error(project: Path) -> None:
 def test_init_makes_settings_and_a_view_that_are_valid(tmp_path: Path) -> None:
     shown = cdc_views("init", tmp_path / "shop")
     assert shown.exit_code == 0, shown.stderr
-    addresses = {"source.dsn": "x", "log.bootstrap_servers": "x", "log.connect_url": "x"}
+    addresses = {"source.dsn": "x", "log.bootstrap_servers": "x", "log.connect_url": "http://x"}
     settings = load_settings(tmp_path / "shop", addresses)
     assert [str(table) for table in settings.source.tables] == ["public.accounts"]
     assert [view.name for view in read_views(settings.views)] == ["balances"]

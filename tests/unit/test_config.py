@@ -65,6 +65,33 @@ def test_login_in_the_address_of_connect_is_refused_without_being_printed(projec
     assert "hunter2" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["dsn: host=db password: hunter2 user=x", "dsn: *hunter2", "dsn: !hunter2 x", "dsn: 'hunter2", 'dsn: "\\hunter2'],
+)
+def test_text_that_is_not_yaml_is_not_printed(project: Path, line: str) -> None:
+    (project / FILE_NAME).write_text(f"source:\n  {line}\n")
+    with pytest.raises(BadConfig, match=r"is not YAML: line \d+, column \d+: \w+") as error:
+        load_settings(project)
+    assert "unter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("admin:hunter2@connect", "user or password"),
+        ("connect:8083", "is no address"),
+        ("//connect:8083", "is no address"),
+        ("http://:8083", "is no address"),
+        ("http://connect:80830", "Port"),
+    ],
+)
+def test_address_of_connect_without_scheme_host_or_port_is_refused(project: Path, url: str, problem: str) -> None:
+    with pytest.raises(BadConfig, match=rf"log\.connect_url.*{problem}") as error:
+        load_settings(project, {"log.connect_url": url})
+    assert "hunter2" not in str(error.value)
+
+
 def test_secret_from_a_file_is_relative_to_the_project(project: Path) -> None:
     (project / "dsn").write_text("host=db\n")
     assert load_settings(project, {"source.dsn": "${file:dsn}"}).source.dsn.get_secret_value() == "host=db"
