@@ -72,7 +72,7 @@ def connect(dsn: str, *, autocommit: bool = True, limit_s: int = _CONNECT_TIMEOU
     conninfo = make_conninfo(dsn, connect_timeout=timeout_s, application_name="cdc_views", options=pinned, **given)
     try:
         return psycopg.connect(conninfo, autocommit=autocommit, cursor_factory=_Cursor)
-    except psycopg.OperationalError as error:
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:  # the latter for a bad connect_timeout
         raise SourceUnreachable(
             f"cannot connect to {describe_dsn(dsn)}: {_reason(error, parameters.get('password'))}",
             hint="check host, port, database, user and password in source.dsn, and pg_hba.conf of the server",

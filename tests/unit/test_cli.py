@@ -11,17 +11,21 @@ import re
 import shlex
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Self, cast
+from unittest.mock import MagicMock
 
 import click
+import psycopg
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
+from psycopg.pq import TransactionStatus
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
@@ -160,7 +164,80 @@ def test_command_that_does_not_exist_is_a_usage_error() -> None:
 
 
 def test_sql_command_names_columns_of_one_name_apart() -> None:
-    assert sql._distinct(["a", "b", "a"]) == ["a_1", "b", "a_3"]
+    assert sql._distinct(["a", "b", "a"]) == ["a", "b", "a_1"]
+    assert sql._distinct(["a", "a", "a_1"]) == ["a", "a_1", "a_1_1"]
+
+
+class ScriptedConnection:
+    """A connection in one state of a transaction, whose only answer is `rows` or an error."""
+
+    def __init__(self, status: TransactionStatus, rows: Iterator[tuple[object, ...]], error: Exception | None) -> None:
+        self.info = SimpleNamespace(transaction_status=status)
+        self.called: list[str] = []
+        self._rows, self._error = rows, error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.called.append("commit")
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.called.append(name)
+
+    def execute(self, _: bytes) -> MagicMock:
+        if self._error is not None:
+            raise self._error
+        cursor = MagicMock(description=[SimpleNamespace(name="a")], nextset=lambda: None)
+        cursor.__iter__.return_value = self._rows
+        return cursor
+
+
+def sql_on(
+    monkeypatch: pytest.MonkeyPatch,
+    project: Path,
+    status: TransactionStatus = TransactionStatus.IDLE,
+    rows: Iterable[tuple[object, ...]] = (),
+    error: Exception | None = None,
+) -> tuple[Result, list[str]]:
+    connection = ScriptedConnection(status, iter(rows), error)
+    monkeypatch.setattr(sql, "connect", lambda _: connection)
+    return cdc_views("-C", project, "sql", "SELECT 1"), connection.called
+
+
+@pytest.mark.parametrize("status", [TransactionStatus.INTRANS, TransactionStatus.INERROR])
+def test_transaction_that_sql_leaves_open_is_rolled_back(
+    project: Path, monkeypatch: pytest.MonkeyPatch, status: TransactionStatus
+) -> None:
+    shown, called = sql_on(monkeypatch, project, status)
+    assert (shown.exit_code, called[0]) == (1, "rollback")
+    assert shown.stderr == "rolled back: the transaction was left open\n"
+    assert sql_on(monkeypatch, project)[0].exit_code == 0
+
+
+def test_value_that_sql_cannot_show_is_a_bad_query_without_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows() -> Iterator[tuple[object, ...]]:
+        raise psycopg.DataError("timestamp too large (after year 10K): 'secret'")
+        yield ()
+
+    shown, _ = sql_on(monkeypatch, project, rows=rows())
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("BadQuery: a value of the answer cannot be shown\nhint: cast ")
+
+
+def test_copy_from_the_client_ends_sql(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = psycopg.ProgrammingError("COPY cannot be used with this method")
+    shown, called = sql_on(monkeypatch, project, TransactionStatus.ACTIVE, error=error)
+    assert (shown.exit_code, called[0]) == (2, "close")
+    assert "COPY FROM STDIN and COPY TO STDOUT are not supported" in shown.stderr
+    shown, _ = sql_on(monkeypatch, project, error=error)
+    assert shown.stderr == "BadQuery: COPY cannot be used with this method\n"
+
+
+def test_dsn_with_a_bad_timeout_is_unreachable(project: Path) -> None:
+    shown = cdc_views("-C", project, "--set", "source.dsn=host=nowhere connect_timeout=abc", "sql", "SELECT 1")
+    assert shown.exit_code == 2
+    assert "SourceUnreachable: cannot connect to " in shown.stderr
 
 
 @pytest.mark.parametrize("answer", [None, "n\n", "y\n"])

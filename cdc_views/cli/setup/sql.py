@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import Final
 
@@ -12,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.sql_shell import shell
-from cdc_views.errors import BadQuery
+from cdc_views.errors import BadQuery, SourceUnreachable
 from cdc_views.source.connection import Connection, connect
 
 # As in psql: in a transaction, and in one that has failed.
@@ -23,19 +24,24 @@ _MARKS: Final = {TransactionStatus.INTRANS: "*", TransactionStatus.INERROR: "!"}
 @click.argument("statements", metavar="[SQL]", required=False)
 @output_options
 @click.pass_obj
-def sql(project: Project, statements: str | None, form: str | None) -> None:
+@click.pass_context
+def sql(ctx: click.Context, project: Project, statements: str | None, form: str | None) -> None:
     """Run SQL in the source database and commit; shows the rows of the last statement.
 
-    Several statements, separated by semicolons, are one transaction. Without SQL it is a shell at a terminal, until
-    Ctrl-D, and reads the statements from stdin elsewhere. It replaces psql, which the native stack lacks.
+    Several statements, separated by semicolons, are one transaction. After a BEGIN without a COMMIT it rolls back, and
+    the exit status is 1. Without SQL it is a shell at a terminal, until Ctrl-D, and reads the statements from stdin
+    elsewhere. It replaces psql, which the native stack lacks.
 
     Example: cdc-views sql "SELECT count(*) FROM orders"
     """
     with connect(project.settings().source.dsn.get_secret_value()) as connection:
         if statements is None and sys.stdin.isatty() and sys.stdout.isatty():
             _converse(connection, form)
+            _roll_back_open(connection)
         else:
             _execute(connection, sys.stdin.read() if statements is None else statements, form)
+            if _roll_back_open(connection):
+                ctx.exit(1)
 
 
 def _converse(connection: Connection, form: str | None) -> None:
@@ -46,9 +52,15 @@ def _converse(connection: Connection, form: str | None) -> None:
         return f"{connection.info.dbname}{'-' if is_begun else '='}{mark}> "
 
     shell(prompt, lambda statements: _execute(connection, statements, form), input)
-    if connection.info.transaction_status in _MARKS:
+
+
+def _roll_back_open(connection: Connection) -> bool:
+    """Roll back what a BEGIN left open; returns whether there was such a transaction."""
+    is_open = connection.info.transaction_status in _MARKS
+    if is_open:
         connection.rollback()  # else it would be committed when the connection is closed
         click.echo("rolled back: the transaction was left open", err=True)
+    return is_open
 
 
 def _execute(connection: Connection, statements: str, form: str | None) -> None:
@@ -56,16 +68,33 @@ def _execute(connection: Connection, statements: str, form: str | None) -> None:
     try:
         cursor = connection.execute(statements.encode())
     except psycopg.Error as error:
-        raise BadQuery(error.diag.message_primary or type(error).__name__, hint=error.diag.message_hint) from None
+        if connection.info.transaction_status == TransactionStatus.ACTIVE:  # of libpq, in the middle of a COPY
+            connection.close()
+            raise SourceUnreachable(
+                "the connection was closed: COPY FROM STDIN and COPY TO STDOUT are not supported", hint="use psql"
+            ) from None
+        raise BadQuery(
+            error.diag.message_primary or " ".join(str(error).split()), hint=error.diag.message_hint
+        ) from None
     while cursor.nextset():
         pass
     if cursor.description is None:
         click.echo(cursor.statusmessage or "", err=True)
         return
     columns = _distinct([column.name for column in cursor.description])
-    print_rows([dict(zip(columns, row, strict=True)) for row in cursor], columns, form)
+    try:
+        rows = [dict(zip(columns, row, strict=True)) for row in cursor]
+    except (psycopg.DataError, ValueError, OverflowError):  # its message quotes the value
+        raise BadQuery(
+            "a value of the answer cannot be shown", hint="cast dates and times outside of the years 1 to 9999 to text"
+        ) from None
+    print_rows(rows, columns, form)
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Number the columns whose name occurs more than once."""
-    return [f"{name}_{place}" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]
+    """Number a column whose name is taken: the second `a` is `a_1`, as in `cdc-views query`."""
+    distinct: list[str] = []
+    for name in names:
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        distinct.append(next(free for free in itertools.chain([name], numbered) if free not in distinct))
+    return distinct
