@@ -797,7 +797,9 @@ def test_native_stack_that_is_down_is_not_running(project: Path) -> None:
     shown = cdc_views("-C", project, "run")
     assert shown.exit_code == 3
     file = state_folder() / STACK_FILE
-    assert shown.stderr == (
+    line, _, printed = shown.stderr.partition("\n")
+    assert json.loads(line)["error"] == "NotRunning"
+    assert printed == (
         f'NotRunning: the native stack is not running: there is no "{file}"\nhint: '
         'start it with "cdc-views up"; one that runs was started with another CDC_VIEWS_STATE\n'
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import logging
+import os
 import re
 import sys
 
@@ -29,6 +32,35 @@ def test_lines_of_run_are_json_with_time_level_and_fields(capsys: pytest.Capture
     assert shown.count("\n") == 1
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\+00:00", line.pop("time"))
     assert line == {"level": "WARNING", "message": 'view "ü"\nhas failed', "epoch": 7, "stage_ms": {"cut": 1}}
+
+
+def test_json_line_of_an_error_has_its_cause_without_its_message(capsys: pytest.CaptureFixture[str]) -> None:
+    show_dated_lines()
+    try:
+        raise ValueError("secret")
+    except ValueError:
+        LOGGER.exception("its metrics failed")
+    shown = capsys.readouterr().err
+    assert json.loads(shown)["cause"] == "ValueError"
+    assert "secret" not in shown
+
+
+def test_json_line_with_a_path_that_is_not_utf_8_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    show_dated_lines()
+    LOGGER.info('"%s" is gone', os.fsdecode(b"\xff"))
+    assert json.loads(capsys.readouterr().err)["message"] == '"\udcff" is gone'
+
+
+def test_line_that_cannot_be_written_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    for stream in (Full(), None):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", stream)
+            show_dated_lines()
+            LOGGER.info("lost")
 
 
 def test_lines_of_run_on_a_terminal_are_text(

@@ -48,16 +48,16 @@ def run(project: Project, once: bool, until_caught_up: bool, metrics_port: int |
     Example: cdc-views run --until-caught-up
     """
     show_dated_lines()
-    settings = project.settings()
-    java_command()
-    with (
-        _logging_the_end(),
-        _reporting_interrupt(settings.warehouse),
-        interrupting(),
-        _watching(settings, metrics_port) as on_epoch,
-    ):
-        supervisor = Supervisor(settings, delta_jars, SHOWN, continue_reset)
-        supervisor.run(once=once, until_caught_up=until_caught_up, on_epoch=on_epoch)
+    with _logging_the_end():
+        settings = project.settings()
+        java_command()
+        with (
+            _reporting_interrupt(settings.warehouse),
+            interrupting(),
+            _watching(settings, metrics_port) as on_epoch,
+        ):
+            supervisor = Supervisor(settings, delta_jars, SHOWN, continue_reset)
+            supervisor.run(once=once, until_caught_up=until_caught_up, on_epoch=on_epoch)
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def _logging_the_end() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not sys.stderr.isatty():
+        if sys.stderr is None or not sys.stderr.isatty():
             fields, text = {"error": type(error).__name__}, described(error)
             if isinstance(error, CdcViewsError):
                 text = f"{type(error).__name__}: {error.message}"
