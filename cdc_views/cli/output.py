@@ -1,8 +1,9 @@
-"""Prints rows: as a table for people, or with `--json` or `--csv` for programs."""
+"""Prints rows: as a table for people, or with `--json` or `--csv` for programs; and lines about steps of work."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,16 @@ def print_rows(rows: Sequence[Row], columns: Sequence[str], form: str | None) ->
         # Values are not markup. A pipe has no width, so that nothing is cut off.
         width = None if sys.stdout.isatty() else _NO_EDGE
         Console(width=width, markup=False, emoji=False).print(table_of(rows, columns))
+
+
+def tell(line: str) -> None:
+    """Print a line about a step that is done. The work goes on if nobody can read it, as in `destroy | head -1`."""
+    try:
+        click.echo(line)
+    except OSError:
+        # The line stays in the buffer, and would fail again at exit.
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def table_of(rows: Sequence[Row], columns: Sequence[str]) -> Table:

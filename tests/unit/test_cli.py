@@ -7,9 +7,12 @@ import importlib
 import inspect
 import io
 import json
+import os
 import re
 import shlex
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
@@ -252,6 +255,15 @@ def test_question_is_asked_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch, a
     assert shown.exit_code == (0 if answer == "y\n" else 1)
     assert isinstance(shown.exception, NotConfirmed) is (answer is None)
     assert CliRunner().invoke(ask, ["--yes"]).exit_code == 0
+
+
+def test_work_goes_on_when_nobody_reads_its_lines() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    script = "from cdc_views.cli.output import tell\ntell('a')\ntell('b')\nraise SystemExit(7)"
+    done = subprocess.run([sys.executable, "-c", script], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (7, "")
 
 
 def test_yes_of_check_without_fix_is_a_usage_error(project: Path) -> None:

@@ -7,6 +7,7 @@ import click
 from cdc_views.base.service_schema import SCHEMA
 from cdc_views.cli.consent import require_consent
 from cdc_views.cli.main import Project
+from cdc_views.cli.output import tell
 from cdc_views.engine.capture.captures import current_capture
 from cdc_views.engine.service.destroy import destroy as destroy_project
 from cdc_views.source.connection import describe_dsn
@@ -28,5 +29,5 @@ def destroy(ctx: click.Context, project: Project, yes: bool) -> None:
     of_log = f'connector "{capture.connector}", slot "{capture.slot}" and topics "{capture.topic_prefix}.*"'
     of_source = f'publication "{settings.source.publication}" and schema "{SCHEMA}"'
     require_consent(f"Remove {of_log}, and {of_source} from {source}?", yes=yes)
-    left = destroy_project(settings, click.echo)
+    left = destroy_project(settings, tell)
     ctx.exit(1 if left else 0)

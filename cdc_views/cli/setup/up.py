@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from cdc_views.cli.output import tell
 from cdc_views.host.locations import state_folder
 from cdc_views.stack.local import LocalStack
 from cdc_views.stack.services.ports import NAMES
@@ -23,8 +24,8 @@ def up(ports: tuple[str, ...], fsync: bool) -> None:
     Example: cdc-views up --port postgres=15432
     """
     stack = LocalStack(state_folder(), dict(_port(text) for text in ports), durable=fsync)
-    stack.up(click.echo)
-    click.echo(f"logs and data: {stack.state}")
+    stack.up(tell)
+    tell(f"logs and data: {stack.state}")
 
 
 def _port(text: str) -> tuple[str, int]:
