@@ -116,15 +116,17 @@ class LocalStack:
                     self._stop([service for service in self.services if service.name not in before])
                 raise
 
-    def down(self, *, purge: bool = False) -> None:
-        """Stop all services, including those that another process started. `purge` deletes their data."""
+    def down(self, *, purge: bool = False) -> list[str]:
+        """Stop all services, including those that another process started. `purge` deletes their data.
+
+        Returns what could not be deleted, with the reason.
+        """
         if not self.state.exists():
-            return
+            return []
         with self._locked(), signals.deferred():
             self._stop(self.services)
             (self.state / STACK_FILE).unlink(missing_ok=True)
-            if purge:
-                self._purge()
+            return self._purge() if purge else []
 
     def __enter__(self) -> Self:
         self._before = [service.name for service in self.services if service.pid is not None]
@@ -161,11 +163,19 @@ class LocalStack:
             if file.stem not in names:
                 process.kill(process.PidFile(file))
 
-    def _purge(self) -> None:
+    def _purge(self) -> list[str]:
+        left = []
         # Delete only our own folders: the state folder may hold other things.
-        for folder in ("logs", *(service.name for service in self.services)):
-            shutil.rmtree(self.state / folder, ignore_errors=True)
-        forget_ports(self.state)
+        for name in ("logs", *(service.name for service in self.services)):
+            folder = self.state / name
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:
+                if folder.exists():
+                    left.append(f'"{folder}": {error.strerror}')
+        if not self.kafka.folder.exists():  # its data hold the port of the controller
+            forget_ports(self.state)
+        return left
 
     def _settle_ports(self, running: Sequence[str]) -> None:
         """Use the ports that the folder remembers: another process may have chosen them since."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -114,6 +116,26 @@ def test_down_purge_deletes_only_what_is_ours(scripted: ScriptedStack) -> None:
     assert sorted(file.name for file in scripted.state.iterdir()) == ["lock", "somebody's"]
 
 
+def test_down_purge_that_cannot_delete_says_so_and_keeps_the_ports(
+    scripted: ScriptedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted.up()
+    of_python = os.unlink
+
+    def refusing(path: str, **others: int) -> None:
+        if path == "ready":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        of_python(path, **others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refusing)
+        left = scripted.down(purge=True)
+    assert f'"{scripted.kafka.folder}": Permission denied' in left
+    assert (scripted.state / "ports.json").exists()
+    assert scripted.down(purge=True) == []
+    assert not (scripted.state / "ports.json").exists()
+
+
 def test_down_nothing_there_makes_no_folder(tmp_path: Path) -> None:
     LocalStack(tmp_path / "state").down()
     assert not (tmp_path / "state").exists()
@@ -148,6 +170,13 @@ def test_keep_ports_controller_of_existing_data_cannot_change(tmp_path: Path) ->
     keep_ports(tmp_path, {"controller": 20001}, [], formatted=False)
     with pytest.raises(BadConfig, match="port 20002 is wanted for controller, which already uses 20001"):
         keep_ports(tmp_path, {"controller": 20002}, [], formatted=True)
+
+
+@pytest.mark.parametrize("wanted", [{"postgres": 20001, "kafka": 20001}, {"postgres": 20002}])
+def test_choose_ports_of_two_services_are_not_the_same(tmp_path: Path, wanted: dict[str, int]) -> None:
+    keep_ports(tmp_path, {"connect": 20002}, [], formatted=False)
+    with pytest.raises(BadConfig, match=r"port 2000. is wanted for postgres, and is that of (kafka|connect)"):
+        choose_ports(tmp_path, wanted)
 
 
 def test_choose_ports_unknown_name_is_bad_config(tmp_path: Path) -> None:

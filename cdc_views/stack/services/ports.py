@@ -19,12 +19,16 @@ _RANGE: Final = range(20_000, 30_000)
 
 
 def choose_ports(state: Path, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return a port for each of NAMES: the wanted, the remembered, or a free one. Writes nothing."""
+    """Return a port for each of NAMES: the wanted, the remembered, or a free one. Writes nothing. Raises BadConfig."""
     if unknown := set(wanted) - set(NAMES):
         raise BadConfig(f'there is no port named "{min(unknown)}", only {", ".join(NAMES)}')
     chosen = {**_remembered(state), **wanted}
     for name in NAMES:
         chosen.setdefault(name, free_port(exclude=chosen.values()))
+    for name, port in wanted.items():
+        for other in NAMES:
+            if other != name and chosen[other] == port:
+                raise BadConfig(f"port {port} is wanted for {name}, and is that of {other}", hint="give another port")
     return chosen
 
 
