@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -74,8 +75,8 @@ class Commands(click.Group):
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise  # click handles these
         except Exception as error:
-            if isinstance(error, OSError) and (unusable := self._unusable(ctx, error)) is not None:
-                self._fail(ctx, unusable)
+            if isinstance(error, OSError):
+                self._fail_at_file(ctx, error)
             if ctx.params["debug"]:
                 traceback.print_exc()
             click.echo(f"unexpected error: {described(error)}", err=True)
@@ -85,11 +86,25 @@ class Commands(click.Group):
             click.echo(f"interrupted by {signal_name(interrupt)}; exit status {INTERRUPTED}", err=True)
             ctx.exit(INTERRUPTED)
 
-    @staticmethod
-    def _unusable(ctx: click.Context, error: OSError) -> CdcViewsError | None:
-        """Return our error for a file that the operating system refuses where no command expects it."""
+    def _fail_at_file(self, ctx: click.Context, error: OSError) -> None:
+        """End the command if the operating system refuses a file where no command expects it.
+
+        A file of the warehouse is WarehouseUnusable. Any other is named as it is: output, the state folder, a program.
+        """
         # Imported here because it is slow to import, unlike everything else that each command needs.
-        return importlib.import_module("cdc_views.store.storage").unusable_by(error, ctx.params["project"])  # type: ignore[no-any-return]
+        unusable_by = importlib.import_module("cdc_views.store.storage").unusable_by
+        warehouse, named = _warehouse(ctx.obj), error.filename or str(error)  # Arrow has the file in its message
+        if (unusable := unusable_by(error, warehouse or Path())) is None:
+            return
+        if warehouse is not None and str(warehouse) in os.fsdecode(named):
+            self._fail(ctx, unusable)
+        if error.strerror is None:
+            return
+        if ctx.params["debug"]:
+            traceback.print_exc()
+        where = f'"{os.fsdecode(error.filename)}": ' if error.filename else ""
+        click.echo(f"{type(error).__name__}: {where}{error.strerror}", err=True)
+        ctx.exit(CdcViewsError.exit_status)
 
     @staticmethod
     def _fail(ctx: click.Context, error: CdcViewsError) -> None:
@@ -145,6 +160,13 @@ class Project:
     def http(self) -> HttpSettings:
         """Return the settings of `cdc-views serve`. Raises BadConfig."""
         return load_http(self.folder, self.overrides)
+
+
+def _warehouse(project: Project | None) -> Path | None:
+    try:
+        return None if project is None else project.warehouse()
+    except (CdcViewsError, OSError):
+        return None
 
 
 if __name__ == "__main__":

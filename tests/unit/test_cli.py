@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import importlib
 import inspect
 import io
@@ -300,6 +301,19 @@ def test_init_below_a_file_is_bad_config(tmp_path: Path) -> None:
     shown = cdc_views("init", tmp_path / "file" / "shop")
     assert shown.exit_code == 2
     assert shown.stderr.startswith("BadConfig: ")
+
+
+def test_init_below_a_folder_that_is_refused_is_bad_config(tmp_path: Path) -> None:
+    shown = cdc_views("init", tmp_path / ("n" * 300))
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("BadConfig: ")
+
+
+def test_init_is_in_the_folder_of_the_project(tmp_path: Path) -> None:
+    assert cdc_views("-C", tmp_path, "init", "shop").exit_code == 0
+    assert (tmp_path / "shop" / FILE_NAME).is_file()
+    assert cdc_views("-C", tmp_path, "init").exit_code == 0
+    assert (tmp_path / FILE_NAME).is_file()
 
 
 # Settings
@@ -851,6 +865,37 @@ def test_unexpected_error_is_a_line_and_a_hint(
     assert re.fullmatch(r"unexpected error: ValueError in cli/main\.py, line \d+", line)
     assert "--debug" in hint
     assert ("secret" in "".join(trace)) is (debug is not None)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown_as"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "OSError: No space left on device"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/opt/java"),
+            'PermissionError: "/opt/java": Permission denied',
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "LAKE/t/x"),
+            'WarehouseUnusable: "LAKE/t/x" cannot be used:',
+        ),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "unexpected error: ConnectionRefusedError in "),
+    ],
+)
+def test_refused_file_is_the_warehouse_only_if_it_is_in_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, shown_as: str
+) -> None:
+    lake = str(project / "warehouse")
+    if error.filename:
+        error.filename = error.filename.replace("LAKE", lake)
+
+    def refused(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("cdc_views.cli.readers.epochs.read_control", refused)
+    shown = cdc_views("-C", project, "epochs")
+    assert shown.exit_code == 1
+    assert shown.stderr.startswith(shown_as.replace("LAKE", lake))
 
 
 # Moments, rows by key, changes

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from cdc_views.cli.main import Project
 from cdc_views.config import FILE_NAME
 from cdc_views.errors import BadConfig
 
@@ -31,16 +32,18 @@ GROUP BY holder;
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path())
-def init(folder: Path) -> None:
+@click.pass_obj
+def init(project: Project, folder: Path) -> None:
     """Create a project folder with settings and a first view.
 
     Example: cdc-views init shop
     """
+    folder = project.folder / folder
     settings, view = folder / FILE_NAME, folder / "views" / "balances.sql"
-    for file in (settings, view):
-        if file.exists():
-            raise BadConfig(f'"{file}" exists already', hint="choose another folder")
     try:
+        for file in (settings, view):
+            if file.exists():
+                raise BadConfig(f'"{file}" exists already', hint="choose another folder")
         view.parent.mkdir(parents=True, exist_ok=True)
         view.write_text(VIEW)
         settings.write_text(SETTINGS)
