@@ -56,7 +56,7 @@ def load_settings(project: Path, overrides: Mapping[str, str] | None = None) -> 
     if values.get("stack") == "native":
         _fill_addresses(values)
     try:
-        settings = Settings.model_validate(_resolve(values, file))
+        settings = Settings.model_validate(_resolved(values, file))
     except ValidationError as error:
         raise BadConfig(_describe(error, file), hint=_SETTINGS_HINT) from None
     return settings.model_copy(
@@ -82,7 +82,7 @@ def _load_one(name: str, kind: Any, default: Any, project: Path, overrides: Mapp
     values, file = _read(project, overrides)
     if unknown := _unknown_names(values):
         raise BadConfig(f'settings in "{file}" are not valid: {", ".join(unknown)} unknown', hint=_SETTINGS_HINT)
-    given = _resolve({name: values.get(name, default)}, file)
+    given = _resolved({name: values.get(name, default)}, file)
     try:
         return TypeAdapter(dict[str, kind]).validate_python(given)[name]
     except ValidationError as error:
@@ -99,6 +99,10 @@ def _read(project: Path, overrides: Mapping[str, str]) -> tuple[dict[str, Any], 
         values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadConfig(f'"{file}" is not YAML: {_problem(error)}') from None
+    except ValueError:  # its message quotes the value
+        raise BadConfig(f'"{file}" is not valid: a value without quotes is no date or number') from None
+    except RecursionError:
+        raise BadConfig(f'"{file}" is not valid: it nests too deeply') from None
     except OSError as error:
         raise BadConfig(f'"{file}" cannot be read: {error.strerror}') from None
     if not isinstance(values, dict):
@@ -125,7 +129,7 @@ def _problem(error: yaml.YAMLError | UnicodeDecodeError) -> str:
 def _unknown_names(values: Mapping[str, Any]) -> list[str]:
     below = [f"{section}.{name}" for section, model in _SECTIONS.items()
              for name in values.get(section, {}) if name not in model.model_fields]  # fmt: skip
-    return [*(name for name in values if name not in Settings.model_fields), *below]
+    return [*(str(name) for name in values if name not in Settings.model_fields), *below]
 
 
 def _from_environment() -> dict[str, str]:
@@ -143,6 +147,8 @@ def _set(values: dict[str, Any], path: str, value: str) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise BadConfig(f'"{path}" is not a setting: "{section}" has no settings below it', hint=_SETTINGS_HINT)
+    if not sections and last in _SECTIONS:
+        raise BadConfig(f'"{path}" is a section, wanted a setting such as "{path}.name"', hint=_SETTINGS_HINT)
     values[last] = split(value) if path in _LISTS else value
 
 
@@ -162,13 +168,27 @@ def native_addresses() -> dict[str, str]:
     """Return the addresses of the native stack, by the names of the settings. Raises NotRunning."""
     file = state_folder() / STACK_FILE
     try:
-        found: dict[str, str] = json.loads(file.read_text())
+        found = json.loads(file.read_text())
+        return {name: str(found[name]) for name in ("dsn", "bootstrap_servers", "connect_url")}
     except FileNotFoundError:
         raise NotRunning(
             f'the native stack is not running: there is no "{file}"',
             hint='start it with "cdc-views up"; one that runs was started with another CDC_VIEWS_STATE',
         ) from None
-    return found
+    except OSError as error:
+        raise BadConfig(
+            f'"{file}" cannot be read: {error.strerror}',
+            hint='run this as the user that ran "cdc-views up", or give the addresses as settings',
+        ) from None
+    except (ValueError, LookupError, TypeError):
+        raise BadConfig(f'"{file}" does not hold the addresses of a stack', hint='run "cdc-views up"') from None
+
+
+def _resolved(values: dict[str, Any], file: Path) -> dict[str, Any]:
+    try:
+        return {name: _resolve(value, file) for name, value in values.items()}
+    except RecursionError:
+        raise BadConfig(f'a setting in "{file}" contains itself, or nests too deeply') from None
 
 
 def _resolve(value: Any, file: Path) -> Any:
@@ -187,9 +207,11 @@ def _secret(kind: str, name: str, file: Path) -> str:
             raise BadConfig(f'"{file}" refers to the environment variable "{name}", which is not set')
         return os.environ[name]
     try:
-        return (file.parent / name).read_text().strip()
+        return (file.parent / name).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise BadConfig(f'"{file}" refers to the file "{name}", which cannot be read: {error.strerror}') from None
+    except ValueError:
+        raise BadConfig(f'"{file}" refers to the file "{name}", which is not UTF-8') from None
 
 
 def _describe(error: ValidationError, file: Path) -> str:

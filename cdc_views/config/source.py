@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 
 from cdc_views.base.column_options import ColumnOptions, DecimalColumn
 from cdc_views.base.names import ColumnName, TableName
@@ -65,6 +65,14 @@ class SourceSettings(Section):
         description="full: tables with columns that can be TOASTed need REPLICA IDENTITY FULL; lookup: unchanged "
         "values are read from the mirror, and such a table cannot be rebuilt from the log",
     )
+
+    @field_validator("tables")
+    @classmethod
+    def _require_distinct(cls, value: tuple[TableName, ...]) -> tuple[TableName, ...]:
+        for table in value:
+            if value.count(table) > 1:
+                raise ValueError(f'table "{table}" is listed twice')
+        return value
 
     @property
     def columns(self) -> ColumnOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 from pydantic import BaseModel
 
 from cdc_views.base.names import TableName
-from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED, Settings, load_settings, load_warehouse
+from cdc_views.config import FILE_NAME, INTERPRETED, SHORT_LIVED, STACK_FILE, Settings, load_settings, load_warehouse
 from cdc_views.errors import BadConfig, NotRunning
 
 LOG = {"bootstrap_servers": "broker:9092", "connect_url": "http://connect:8083"}
@@ -143,6 +144,62 @@ def test_folder_with_a_scheme_is_refused_wherever_it_comes_from(
             with pytest.raises(BadConfig, match=f"{setting}: wanted a local folder"):
                 load(project)
             (project / FILE_NAME).write_text(MINIMAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("8080: x", "8080"),
+        ("null: x", "None"),
+        ("http: {8080: x}", r"http\.8080"),
+        ("store: {direct_rows: 2024-02-30}", "is no date or number"),
+        ("a: " + "[" * 5000, "nests too deeply"),
+    ],
+)
+@pytest.mark.parametrize("load", [load_settings, load_warehouse])
+def test_text_that_makes_no_settings_is_refused(
+    project: Path, text: str, problem: str, load: Callable[[Path], object]
+) -> None:
+    (project / FILE_NAME).write_text(f"{MINIMAL}\n{text}\n")
+    with pytest.raises(BadConfig, match=problem):
+        load(project)
+
+
+def test_setting_that_contains_itself_is_refused(project: Path) -> None:
+    (project / FILE_NAME).write_text(f"{MINIMAL}\nhttp: &a {{tokens: *a}}\n")
+    with pytest.raises(BadConfig, match="contains itself"):
+        load_settings(project)
+
+
+def test_section_is_no_setting(project: Path) -> None:
+    for load in (load_settings, load_warehouse):
+        with pytest.raises(BadConfig, match='"source" is a section'):
+            load(project, {"source": "x"})
+
+
+def test_table_that_is_listed_twice_is_refused(project: Path) -> None:
+    with pytest.raises(BadConfig, match=r'table "public\.orders" is listed twice'):
+        load_settings(project, {"source.tables": "orders, public.orders"})
+
+
+def test_secret_that_is_not_utf_8_is_refused(project: Path) -> None:
+    (project / "dsn").write_bytes(b"host=\xff")
+    with pytest.raises(BadConfig, match='the file "dsn", which is not UTF-8'):
+        load_settings(project, {"source.dsn": "${file:dsn}"})
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]", "\xff", None])
+def test_addresses_of_the_stack_that_cannot_be_read_are_bad_config(
+    project: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    (project / FILE_NAME).write_text("stack: native\nsource: {tables: [orders]}\n")
+    monkeypatch.setenv("CDC_VIEWS_STATE", str(project))
+    if text is None:
+        (project / STACK_FILE).mkdir()
+    else:
+        (project / STACK_FILE).write_text(text, encoding="latin-1")
+    with pytest.raises(BadConfig, match=r'stack\.json" (cannot be read|does not hold the addresses)'):
+        load_settings(project)
 
 
 def test_folder_with_a_colon_in_its_name_is_no_uri(project: Path) -> None:
