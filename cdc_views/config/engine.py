@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import Field, field_validator
 
-from cdc_views.config.section import Section
+from cdc_views.config.section import TEN_YEARS_S, Section
 
 SHORT_LIVED: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"}
 """`engine.spark_conf` of a driver that runs for minutes: the JVM's second compiler pays off after about ten.
@@ -41,12 +41,15 @@ class EngineSettings(Section):
         description="how many tables Spark commits or reads in bulk, or views it computes, at the same time",
     )
     idle_epoch_interval_s: float = Field(
-        5, gt=0, description="how often the position is published while nothing changes"
+        5, gt=0, le=TEN_YEARS_S, description="how often the position is published while nothing changes"
     )
-    lock_timeout_s: float = Field(30, ge=0, description="how long to wait for the lock of an engine that is ending")
+    lock_timeout_s: float = Field(
+        30, ge=0, le=TEN_YEARS_S, description="how long to wait for the lock of an engine that is ending"
+    )
     retry_s: float = Field(
         300,
         ge=0,
+        le=TEN_YEARS_S,
         description="how long after its last epoch a running engine waits for services that are down, before it ends",
     )
 

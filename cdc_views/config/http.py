@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
-from cdc_views.config.section import Section
+from cdc_views.config.section import TEN_YEARS_S, Section
 
 _SHORTEST_TOKEN: Final = 16
 
@@ -30,7 +30,7 @@ class HttpSettings(Section):
         256, ge=0, description="requests that wait, for a position or for `/status`, beside these; more are refused"
     )
     followers: int = Field(100, ge=0, description="clients that follow changes at the same time; more are refused")
-    query_s: float = Field(30, gt=0, description="how long a query may take")
+    query_s: float = Field(30, gt=0, le=TEN_YEARS_S, description="how long a query may take")
     query_memory_mb: int = Field(1024, ge=16, description="memory in MiB for a query, or for what a search reads")
     result_rows: int = Field(1_000_000, ge=1, description="rows that an answer may have")
     result_mb: int = Field(
@@ -42,10 +42,11 @@ class HttpSettings(Section):
     rows_mb: int = Field(256, ge=0, description="disk in MiB for decoded rows, in the folder for temporary files")
     cache_mb: int = Field(64, ge=0, description="memory in MiB for the hot rows of each view of kind `cache`")
     unsent_mb: int = Field(256, ge=1, description="size in MiB of all answers that clients have not read yet")
-    wait_s: float = Field(60, ge=0, description="how long a request may wait for a position (`wait`)")
+    wait_s: float = Field(60, ge=0, le=TEN_YEARS_S, description="how long a request may wait for a position (`wait`)")
     stalled_s: float = Field(
         30,
         gt=0,
+        le=TEN_YEARS_S,
         description="a client that neither reads its answer nor sends its request for this long is disconnected",
     )
 

@@ -133,12 +133,14 @@ def _unknown_names(values: Mapping[str, Any]) -> list[str]:
 
 
 def _from_environment() -> dict[str, str]:
-    # Only names with a section are settings: CDC_VIEWS_STATE and CDC_VIEWS_CACHE are not.
-    return {
-        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", "."): value
-        for name, value in os.environ.items()
-        if name.startswith(ENVIRONMENT_PREFIX) and "__" in name
+    # Other names without a section are no settings: CDC_VIEWS_STATE and CDC_VIEWS_CACHE.
+    paths = {
+        name: name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".")
+        for name in os.environ
+        if name.startswith(ENVIRONMENT_PREFIX)
     }
+    alone = Settings.model_fields.keys() - _SECTIONS.keys()
+    return {path: os.environ[name] for name, path in paths.items() if "__" in name or path in alone}
 
 
 def _set(values: dict[str, Any], path: str, value: str) -> None:
@@ -165,7 +167,7 @@ def _fill_addresses(values: dict[str, Any]) -> None:
 
 
 def native_addresses() -> dict[str, str]:
-    """Return the addresses of the native stack, by the names of the settings. Raises NotRunning."""
+    """Return the addresses of the native stack, by the names of the settings. Raises NotRunning, BadConfig."""
     file = state_folder() / STACK_FILE
     try:
         found = json.loads(file.read_text())

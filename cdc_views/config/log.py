@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from cdc_views.config.section import Section
+from cdc_views.config.section import TEN_YEARS_S, Section
 
 
 class LogSettings(Section):
@@ -30,8 +30,12 @@ class LogSettings(Section):
         20, ge=1, le=10_000, description="poll interval of Debezium: the lower bound of latency"
     )
     transaction_timeout_ms: int = Field(15_000, ge=1000, description="transaction timeout of the connector's producer")
-    marker_timeout_s: float = Field(120, gt=0, description="how long to wait for a marker to arrive through the log")
-    snapshot_timeout_s: float = Field(24 * 3600, gt=0, description="how long the initial snapshot may take")
+    marker_timeout_s: float = Field(
+        120, gt=0, le=TEN_YEARS_S, description="how long to wait for a marker to arrive through the log"
+    )
+    snapshot_timeout_s: float = Field(
+        24 * 3600, gt=0, le=TEN_YEARS_S, description="how long the initial snapshot may take"
+    )
     bulk_offsets: int = Field(
         100_000,
         ge=1,

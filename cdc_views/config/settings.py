@@ -22,7 +22,12 @@ def _folder(value: object) -> object:
     # As a path, "s3://bucket/lake" would be the local folder "s3:/bucket/lake". A URI may contain a password.
     if isinstance(value, str | Path) and _URI.search(str(value)):
         raise ValueError("wanted a local folder, found a URI: object stores are not supported")
-    return value
+    if value == "":
+        raise ValueError('wanted a local folder, found an empty text; "." is the folder of the project')
+    try:
+        return Path(value).expanduser() if isinstance(value, str) else value
+    except RuntimeError:
+        raise ValueError("its ~ is the folder of no user") from None
 
 
 Folder = Annotated[Path, BeforeValidator(_folder)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from cdc_views.config.section import Section
+from cdc_views.config.section import TEN_YEARS_S, Section
 
 
 class StoreSettings(Section):
@@ -48,7 +48,7 @@ class UpkeepSettings(Section):
 
     share: float = Field(0.2, ge=0, le=1, description="share of the engine's time that upkeep may take; 0: no upkeep")
     merged_files: int = Field(3, ge=2, le=1000, description="this many files of similar size are merged into one")
-    target_mb: float = Field(16, gt=0, description="files of at least this size in MB are not merged")
+    target_mb: float = Field(16, gt=0, le=1_000_000, description="files of at least this size in MB are not merged")
     deleted_part: float = Field(
         0.1, gt=0, le=1, description="share of a larger file's rows that may be deleted before the file is rewritten"
     )
@@ -57,9 +57,14 @@ class UpkeepSettings(Section):
     keep_epochs: int = Field(
         100, ge=1, description="this many of the latest epochs with changes can be read, whatever their age"
     )
-    keep_hours: float = Field(1, ge=0, description="how long an epoch can be read after the next one was published")
+    keep_hours: float = Field(
+        1, ge=0, le=TEN_YEARS_S / 3600, description="how long an epoch can be read after the next one was published"
+    )
     keep_tables_hours: float = Field(
-        24, ge=0, description="how long replaced tables are kept for a rollback, and what a rebuild has left"
+        24,
+        ge=0,
+        le=TEN_YEARS_S / 3600,
+        description="how long replaced tables are kept for a rollback, and what a rebuild has left",
     )
     keep_records: int = Field(
         1000, ge=1, description="at least this many of the latest records stay in the control log"

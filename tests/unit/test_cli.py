@@ -898,6 +898,15 @@ def test_refused_file_is_the_warehouse_only_if_it_is_in_it(
     assert shown.stderr.startswith(shown_as.replace("LAKE", lake))
 
 
+@pytest.mark.parametrize("seconds", ["nan", "-1"])
+@pytest.mark.parametrize("option", ["status --published-within", "query --max-age", "query --wait"])
+def test_seconds_that_are_no_number_are_a_usage_error(published: Path, option: str, seconds: str) -> None:
+    command, name = option.split()
+    shown = cdc_views("-C", published, command, f"{name}={seconds}", *(["SELECT 1"] if command == "query" else []))
+    assert shown.exit_code == 2
+    assert name in shown.stderr
+
+
 # Moments, rows by key, changes
 
 

@@ -202,6 +202,40 @@ def test_addresses_of_the_stack_that_cannot_be_read_are_bad_config(
         load_settings(project)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "upkeep.keep_hours",
+        "upkeep.keep_tables_hours",
+        "upkeep.target_mb",
+        "engine.retry_s",
+        "http.wait_s",
+        "log.marker_timeout_s",
+    ],
+)
+@pytest.mark.parametrize("value", ["inf", "nan", "1e9"])
+def test_number_without_a_bound_is_refused(project: Path, name: str, value: str) -> None:
+    with pytest.raises(BadConfig, match=name):
+        load_settings(project, {name: value})
+
+
+def test_environment_has_settings_without_a_section(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_VIEWS_WAREHOUSE", "/data/lake")
+    monkeypatch.setenv("CDC_VIEWS_VIEWS", "sql")
+    monkeypatch.setenv("CDC_VIEWS_CACHE", "/elsewhere")
+    assert load_warehouse(project) == Path("/data/lake")
+    assert load_settings(project).views == project / "sql"
+
+
+def test_folder_may_begin_with_a_home(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert load_warehouse(project, {"warehouse": "~/lake"}) == Path("/home/ada/lake")
+    assert load_warehouse(project, {"warehouse": "."}) == project
+    for value, problem in (("~no-such-user/lake", "the folder of no user"), ("", "found an empty text")):
+        with pytest.raises(BadConfig, match=f"warehouse: .*{problem}"):
+            load_warehouse(project, {"warehouse": value})
+
+
 def test_folder_with_a_colon_in_its_name_is_no_uri(project: Path) -> None:
     assert load_warehouse(project, {"warehouse": "a:b"}) == project / "a:b"
     assert load_settings(project, {"warehouse": "./a:/b"}).warehouse == project / "a:" / "b"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
@@ -12,6 +13,20 @@ from cdc_views.serve.epochs.moment import DEFAULT_TIMEOUT_S, Moment
 from cdc_views.serve.epochs.published import PublishedEpoch
 
 WAIT_S: Final = 600.0
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds, 0 or more."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse "nan", too, which no comparison finds too small or too large."""
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f'"{value}" is no number of seconds', param, ctx)
+        return seconds
 
 
 class ReadCommand(click.Command):
@@ -43,14 +58,14 @@ def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--max-age",
             "max_age_s",
-            type=click.FloatRange(min=0),
+            type=Seconds(),
             metavar="SECONDS",
             help="Fail if the source has gone on for more than SECONDS since.",
         ),
         click.option(
             "--wait",
             "wait_s",
-            type=click.FloatRange(min=0),
+            type=Seconds(),
             metavar="[=SECONDS]",
             help=f"Wait until there is an epoch to read, for at most SECONDS ({WAIT_S:.0f} if not given).",
         ),

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows, table_of
+from cdc_views.cli.readers.moments import Seconds
 from cdc_views.engine.capture.captures import capture_of
 from cdc_views.errors import CdcViewsError, NothingPublished
 from cdc_views.serve.epochs.published import PublishedEpoch
@@ -28,7 +29,7 @@ _REDRAWN_EVERY_S: Final = 2.0
 @click.command()
 @click.option(
     "--published-within",
-    type=float,
+    type=Seconds(),
     metavar="SECONDS",
     help="Exit with status 3 unless an epoch was published within the last SECONDS. Asks no service.",
 )
