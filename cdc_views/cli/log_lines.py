@@ -54,5 +54,5 @@ def show_lines(formatter: logging.Formatter | None = None) -> None:
 
 def show_dated_lines() -> None:
     """Print log records with time and level: as text on a terminal, else as JSON."""
-    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    is_terminal = sys.stderr.isatty()
     show_lines(logging.Formatter("%(asctime)s %(levelname)s %(message)s") if is_terminal else _JsonLine())

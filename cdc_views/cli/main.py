@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -132,6 +133,7 @@ def main(ctx: click.Context, project: Path, overrides: tuple[str, ...], debug: b
 
     Example: cdc-views init shop && cd shop && cdc-views up && cdc-views run
     """
+    _prepare_streams()
     show_lines()
     values = {}
     for override in overrides:
@@ -140,6 +142,18 @@ def main(ctx: click.Context, project: Path, overrides: tuple[str, ...], debug: b
             raise click.BadParameter(f'"{override}" is not NAME=VALUE', param_hint="--set")
         values[name] = value
     ctx.obj = Project(project, values)
+
+
+def _prepare_streams() -> None:
+    """Open the standard streams that are closed, and write what the encoding of stdout lacks as an escape."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It gets the number of the closed one, which a file of the warehouse would get else.
+            stream = open(os.devnull, mode)  # noqa: SIM115 (for as long as the process runs)
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class Project:

@@ -19,6 +19,7 @@ Row = Mapping[str, Any]
 
 _NO_EDGE: Final = 1_000_000
 _QUOTED: Final = re.compile(r'[,"\r\n]')
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but tab and line feed
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,12 +55,15 @@ def tell(line: str) -> None:
 
 
 def table_of(rows: Sequence[Row], columns: Sequence[str]) -> Table:
-    """Return a table for people. Its cells are not markup: the console must not take them for that."""
+    """Return a table for people, with control characters escaped: a value must not move the cursor.
+
+    Its cells are not markup: the console must not take them for that.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(_escaped(column), overflow="fold")
     for row in rows:
-        table.add_row(*(_text(row[column]) for column in columns))
+        table.add_row(*(_escaped(_text(row[column])) for column in columns))
     return table
 
 
@@ -69,6 +73,10 @@ def _field(value: Any) -> str:
         return ""
     text = _text(value)
     return '"{}"'.format(text.replace('"', '""')) if text == "" or _QUOTED.search(text) else text
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def _text(value: Any) -> str:

@@ -88,7 +88,7 @@ SHOWN: Final = Shown(ShownSnapshot, ShownProgress)
 
 def _show(name: str, line: str, done: int, total: int | None) -> None:
     """Show the line beside a bar of this name. When it is complete, or without a terminal, log the line."""
-    is_terminal, is_over = sys.stderr is not None and sys.stderr.isatty(), done == total
+    is_terminal, is_over = sys.stderr.isatty(), done == total
     if is_over or not is_terminal:
         _LOGGER.info(line, extra={"fields": ({"table": name} if name else {}) | {"done": done, "total": total}})
     if is_terminal:

@@ -258,6 +258,26 @@ def test_question_is_asked_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch, a
     assert CliRunner().invoke(ask, ["--yes"]).exit_code == 0
 
 
+def test_control_characters_of_a_value_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_rows([{"a\x9b": "\x1b[2J\x07x"}], ["a\x9b"], None)
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == ["a\\x9b", "\\x1b[2J\\x07x"]
+
+
+def test_standard_streams_may_be_closed_or_lack_characters(published: Path) -> None:
+    command = f"{sys.executable} -m cdc_views.cli.main -C {published}"
+
+    def run(words: str, **environment: str) -> tuple[int, bytes, bytes]:
+        done = subprocess.run(f"{command} {words}", shell=True, capture_output=True, env={**os.environ, **environment})
+        return done.returncode, done.stdout, done.stderr
+
+    status, _, shown = run("destroy <&-")
+    assert (status, shown.partition(b":")[0]) == (2, b"NotConfirmed")
+    assert run("epochs --csv >&-")[0] == 0
+    assert run("epochs 2>&-")[::2] == (0, b"")
+    chinese = "query \"SELECT '\u4e2d' AS x\" --csv"
+    assert run(chinese, PYTHONIOENCODING="latin-1")[:2] == (0, b"x\n\\u4e2d\n")
+
+
 def test_work_goes_on_when_nobody_reads_its_lines() -> None:
     read, write = os.pipe()
     os.close(read)

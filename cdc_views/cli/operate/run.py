@@ -87,7 +87,7 @@ def _logging_the_end() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if sys.stderr is None or not sys.stderr.isatty():
+        if not sys.stderr.isatty():
             fields, text = {"error": type(error).__name__}, described(error)
             if isinstance(error, CdcViewsError):
                 text = f"{type(error).__name__}: {error.message}"
