@@ -38,4 +38,4 @@ def _folder(variable: str, for_root: str, xdg: str, below_home: str) -> Path:
         return Path(chosen).absolute()
     if os.geteuid() == 0:
         return Path(for_root)
-    return Path(os.environ.get(xdg) or Path.home() / below_home) / "cdc-views"
+    return Path(os.environ.get(xdg) or Path.home() / below_home).absolute() / "cdc-views"

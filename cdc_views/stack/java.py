@@ -31,9 +31,9 @@ def _find() -> str:
         java = Path(home) / "bin" / "java"
         if not os.access(java, os.X_OK):
             raise JavaMissing(f'JAVA_HOME is "{home}", which holds no bin/java', hint=_HINT)
-        return str(java)
+        return str(java.absolute())  # the services have another working directory
     if found := shutil.which("java"):
-        return found
+        return str(Path(found).absolute())
     raise JavaMissing("no java on PATH, and JAVA_HOME is not set", hint=_HINT)
 
 

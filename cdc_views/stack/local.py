@@ -16,6 +16,7 @@ from typing import Self
 from cdc_views.config import STACK_FILE
 from cdc_views.errors import BadConfig, ServiceFailed
 from cdc_views.host import signals
+from cdc_views.host.locations import cache_folder
 from cdc_views.host.os_lock import try_lock
 from cdc_views.host.waiting import wait_until
 from cdc_views.stack import fetch
@@ -92,9 +93,10 @@ class LocalStack:
         """Start the services that do not run, and wait until all are healthy. `on_progress` gets a line per service.
 
         Fetches files that the cache lacks. After any error or interruption, the services that were started here are
-        stopped again. Raises DownloadFailed, JavaMissing, PortInUse and ServiceFailed.
+        stopped again. Raises BadConfig, DownloadFailed, JavaMissing, PortInUse and ServiceFailed.
         """
         java_command()
+        self._refuse_commas()
         with signals.interrupting(), self._locked():
             fetch.fetch(progress_bar)
             self._kill_helpers()
@@ -176,6 +178,14 @@ class LocalStack:
         if not self.kafka.folder.exists():  # its data hold the port of the controller
             forget_ports(self.state)
         return left
+
+    def _refuse_commas(self) -> None:
+        for variable, folder in (("CDC_VIEWS_STATE", self.state), ("CDC_VIEWS_CACHE", cache_folder())):
+            if "," in str(folder):
+                raise BadConfig(
+                    f'the folder "{folder}" has a comma, which separates folders in settings of Kafka',
+                    hint=f"set {variable} to another folder",
+                )
 
     def _settle_ports(self, running: Sequence[str]) -> None:
         """Use the ports that the folder remembers: another process may have chosen them since."""

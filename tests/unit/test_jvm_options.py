@@ -50,3 +50,9 @@ def test_archive_of_a_service_is_used_where_there_is_one(tmp_path: Path, monkeyp
     assert f"-XX:SharedArchiveFile={archive} " in command(Kafka.main)
     assert f"-XX:SharedArchiveFile={archive} " in command("kafka.tools.StorageTool")
     assert "SharedArchiveFile" not in command(Connect.main)
+
+
+def test_properties_have_other_characters_as_java_reads_them(tmp_path: Path) -> None:
+    jvm.write_properties(tmp_path / "p", {"log.dirs": "/home/rené/数\U0001f600\\x", "port": 1})
+    text = (tmp_path / "p").read_bytes()
+    assert text == rb"log.dirs=/home/ren\u00e9/\u6570\ud83d\ude00\\x" + b"\nport=1\n"

@@ -35,6 +35,17 @@ def test_java_command_java_home_wins_over_path(java: Path, tmp_path: Path, monke
     assert java_command() == str(home / "bin" / "java")
 
 
+@pytest.mark.parametrize("variable", ["JAVA_HOME", "PATH"])
+def test_java_command_by_a_relative_path_is_absolute(
+    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    (tmp_path / "jd" / "bin").mkdir(parents=True)
+    answering(tmp_path / "jd" / "bin" / "java", 'openjdk version "17"')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(variable, "jd" if variable == "JAVA_HOME" else "jd/bin")
+    assert java_command() == str(tmp_path / "jd" / "bin" / "java")
+
+
 @pytest.mark.parametrize(("answer", "version"), [('java version "1.8.0_392"', 8), ('openjdk version "11.0.2"', 11)])
 def test_java_command_too_old_names_found_and_wanted(java: Path, answer: str, version: int) -> None:
     answering(java, answer)

@@ -102,6 +102,12 @@ def test_up_state_folder_that_cannot_be_made_is_bad_config(scripted: ScriptedSta
         ScriptedStack(tmp_path / "a-file" / "state").up()
 
 
+def test_up_in_a_folder_with_a_comma_is_bad_config(scripted: ScriptedStack, tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="has a comma"):
+        ScriptedStack(tmp_path / "a,b").up()
+    assert not (tmp_path / "a,b").exists()
+
+
 def test_down_services_of_another_object_ends_them(scripted: ScriptedStack) -> None:
     scripted.up()
     ScriptedStack(scripted.state).down()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,8 @@ _QUIETER: Final = (
     "org.glassfish",
 )
 
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+
 
 def java(main: str, *arguments: str, logging: Path, short_lived: bool) -> list[str]:
     """Return the command for a class of Kafka, to run in `environment()`. `short_lived`: it runs for minutes only."""
@@ -65,6 +68,13 @@ def write_logging(file: Path) -> None:
 
 
 def write_properties(file: Path, properties: Mapping[str, str | int]) -> None:
-    """Write a .properties file. Values must not contain line breaks."""
-    lines = [f"{name}={str(value).replace(chr(92), chr(92) * 2)}\n" for name, value in properties.items()]
-    file.write_text("".join(lines))
+    """Write a .properties file, which Java reads as Latin-1. Values must not contain line breaks."""
+    lines = [f"{name}={_escaped(str(value))}\n" for name, value in properties.items()]
+    file.write_text("".join(lines), encoding="ascii")
+
+
+def _escaped(value: str) -> str:
+    return _NOT_ASCII.sub(
+        lambda found: re.sub("....", r"\\u\g<0>", found[0].encode("utf-16-be", "surrogatepass").hex()),
+        value.replace("\\", "\\\\"),
+    )
