@@ -432,6 +432,16 @@ def test_lines_of_the_readme_find_the_project_of_the_demo(
     assert cdc_views("--project", "demo", "epochs").exit_code == 0
 
 
+def test_folders_of_this_machine_are_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locations.os, "geteuid", lambda: 1000)
+    for variable in ("CDC_VIEWS_STATE", "CDC_VIEWS_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    assert locations.state_folder() == Path.cwd() / "state" / "cdc-views"
+    assert locations.cache_folder() == Path.cwd() / "cache" / "cdc-views"
+
+
 def test_folder_of_the_name_demo_is_the_project(
     published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -984,6 +994,16 @@ def test_get_prints_the_row_or_ends_with_status_1(shop: Published, project: Path
     assert '"public.orders" has no row with this key' in missing.stderr
     earlier = cdc_views("-C", project, "get", "public.orders", "1", "--at", "1", "--csv")
     assert earlier.stdout == "id,note\n1,a\n"
+
+
+def test_key_with_a_minus_is_given_after_two(shop: Published, project: Path) -> None:
+    shop.write(ORDERS, [(-5, "less")])
+    shop.publish()
+    assert cdc_views("-C", project, "get", "public.orders", "--csv", "--", "-5").stdout == "id,note\n-5,less\n"
+    page = (ROOT / "docs" / "cli.md").read_text()
+    for name, call in {"get": "balances", "timeline": "home_timeline", "search": "post_search"}.items():
+        assert f"{name} {call} -- " in " ".join(cdc_views(name, "--help").stdout.split())
+        assert re.search(rf"`{name}\s{call}( --json)? -- '?-", page)
 
 
 @pytest.mark.parametrize("key", [[], ["one"], ["1", "2"]])

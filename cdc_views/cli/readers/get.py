@@ -31,7 +31,8 @@ def get(
 ) -> None:
     """Print the row of a view or mirror with this key; works while the engine is down.
 
-    Give the values of the key in their order. Exits with status 1 if there is no such row.
+    Give the values of the key in their order, after "--" if one begins with "-", as in: get balances -- -5. Exits with
+    status 1 if there is no such row.
 
     Example: cdc-views get order_totals 42
     """

@@ -46,7 +46,8 @@ def search(
 ) -> None:
     """Print the documents of a search index that match a text, best first.
 
-    Works while the engine is down. The text has words, "phrases", prefix*, +must, -not and column:word.
+    Works while the engine is down. The text has words, "phrases", prefix*, +must, -not and column:word. Write "--"
+    before a text that begins with "-", as in: search post_search -- '-spark delta'.
 
     Example: cdc-views search post_search '+delta "exactly once" -spark'
     """

@@ -26,7 +26,8 @@ def timeline(
 ) -> None:
     """Print a page of a timeline, newest first; works while the engine is down.
 
-    VIEW is of kind "timeline". A cursor for the next page goes to stderr, if there is one.
+    VIEW is of kind "timeline". Write "--" before an OWNER that begins with "-", as in: timeline home_timeline -- -5. A
+    cursor for the next page goes to stderr, if there is one.
 
     Example: cdc-views timeline home_timeline 42 --limit 20
     """
