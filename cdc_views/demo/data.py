@@ -1,6 +1,6 @@
 """The database of the demo: about 100,000 rows, which the server generates from a seed in a few seconds.
 
-    python -m cdc_views.demo.data --dsn D --seed 1
+    CDC_VIEWS_DEMO_DSN=D python -m cdc_views.demo.data --seed 1
 
 Every value is a hash of the row number, the column and the seed, so the same seed gives the same rows.
 """
@@ -199,7 +199,7 @@ def is_there(dsn: str) -> bool:
 def main(dsn: str, seed: int) -> None:
     """Create the demo's tables with their rows, unless they exist.
 
-    Example: python -m cdc_views.demo.data --dsn "$DSN"
+    Example: CDC_VIEWS_DEMO_DSN="$DSN" python -m cdc_views.demo.data
     """
     if not is_there(dsn):
         click.echo(f"made {sum(create(dsn, seed).values()):,} rows", err=True)

@@ -1,6 +1,6 @@
 """Runs real transactions on the demo's database, from several connections, at a given rate of row changes.
 
-    python -m cdc_views.demo.workload --dsn D --rate 400 --seconds 60 --seed 1
+    CDC_VIEWS_DEMO_DSN=D python -m cdc_views.demo.workload --rate 400 --seconds 60 --seed 1
 
 The load is open: every transaction has a time that is set in advance, so a slow database does not slow down the load.
 The last line of the output is one JSON object with what was committed.
@@ -142,7 +142,7 @@ def missing_kinds(ledger: Ledger) -> list[str]:
 def main(dsn: str, rate: float, seconds: float, seed: int) -> None:
     """Commit random transactions on the demo's database.
 
-    Example: python -m cdc_views.demo.workload --dsn "$DSN" --rate 400 --seconds 60 --seed 1
+    Example: CDC_VIEWS_DEMO_DSN="$DSN" python -m cdc_views.demo.workload --rate 400 --seconds 60
     """
     workload = Workload(dsn, schedule(rate, seconds, seed), seed)
     for number in (signal.SIGINT, signal.SIGTERM):
