@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
@@ -65,6 +66,17 @@ class SourceSettings(Section):
         description="full: tables with columns that can be TOASTed need REPLICA IDENTITY FULL; lookup: unchanged "
         "values are read from the mirror, and such a table cannot be rebuilt from the log",
     )
+
+    @field_validator("dsn")
+    @classmethod
+    def _require_no_service(cls, value: SecretStr) -> SecretStr:
+        import psycopg  # here, since readers need no database, and its import takes a tenth of a second
+        from psycopg.conninfo import conninfo_to_dict
+
+        with suppress(psycopg.ProgrammingError):  # of what is no connection string, which `connect` refuses
+            if "service" in conninfo_to_dict(value.get_secret_value()):
+                raise ValueError("it names a service of libpq, which the connector cannot read; wanted host and dbname")
+        return value
 
     @field_validator("tables")
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Self
@@ -89,10 +90,22 @@ def require_primary(connection: Connection) -> None:
 
 
 def describe_dsn(dsn: str) -> str:
-    """Name a source for people: database, host, port and user, but no password."""
+    """Name a source for people: database, host, port and user, but no password. libpq's environment counts, too."""
     parameters = conninfo_to_dict(dsn)
-    host, port = parameters.get("host", "localhost"), parameters.get("port", 5432)
-    return f'database "{parameters.get("dbname", "")}" at {host}:{port} as "{parameters.get("user", "")}"'
+    host = parameters.get("host") or parameters.get("hostaddr") or os.environ.get("PGHOST") or "localhost"
+    port = parameters.get("port") or os.environ.get("PGPORT") or 5432
+    user = parameters.get("user") or os.environ.get("PGUSER") or ""
+    return _described(parameters.get("dbname") or os.environ.get("PGDATABASE") or user, host, port, user)
+
+
+def describe_server(connection: Connection) -> str:
+    """Name, in the same form, the server that a connection has reached."""
+    info = connection.info
+    return _described(info.dbname, info.host, info.port, info.user)
+
+
+def _described(database: object, host: object, port: object, user: object) -> str:
+    return f'database "{database}" at {host}:{port} as "{user}"'
 
 
 def _reason(error: psycopg.Error, password: object) -> str:

@@ -182,6 +182,12 @@ def test_table_that_is_listed_twice_is_refused(project: Path) -> None:
         load_settings(project, {"source.tables": "orders, public.orders"})
 
 
+def test_dsn_of_a_service_is_refused_without_being_printed(project: Path) -> None:
+    with pytest.raises(BadConfig, match=r"source\.dsn: it names a service") as error:
+        load_settings(project, {"source.dsn": "service=shop password=hunter2"})
+    assert "hunter2" not in str(error.value)
+
+
 def test_secret_that_is_not_utf_8_is_refused(project: Path) -> None:
     (project / "dsn").write_bytes(b"host=\xff")
     with pytest.raises(BadConfig, match='the file "dsn", which is not UTF-8'):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from cdc_views.base.names import TableName
+from cdc_views.cli.setup import check
+from cdc_views.config import Settings
 from cdc_views.errors import PreflightFailed, SourceUnreachable
 from cdc_views.source.catalog import SourceColumn, SourceTable
 from cdc_views.source.connection import connect, describe_dsn
@@ -83,6 +87,25 @@ def test_column_that_is_a_text_is_one_for_views_too() -> None:
 def test_description_of_a_dsn_has_no_password() -> None:
     described = describe_dsn("postgresql://app:secret@db.test:6432/shop")
     assert described == 'database "shop" at db.test:6432 as "app"'
+
+
+def test_description_of_a_dsn_has_what_libpq_adds_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PGHOST": "other.test", "PGPORT": "1", "PGDATABASE": "other", "PGUSER": "ada"}.items():
+        monkeypatch.setenv(name, value)
+    assert describe_dsn("") == 'database "other" at other.test:1 as "ada"'
+    assert describe_dsn("hostaddr=10.0.0.1 port=2 dbname=a user=b") == 'database "a" at 10.0.0.1:2 as "b"'
+
+
+def test_sql_of_check_is_confirmed_for_the_server_that_is_reached(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reached = SimpleNamespace(info=SimpleNamespace(dbname="shop", host="10.0.0.1", port=2, user="ada"))
+    monkeypatch.setattr(check, "connect", lambda _: nullcontext(reached))
+    settings = Settings.model_validate(
+        {"source": {"dsn": "host=named", "tables": ["t"]}, "log": {"bootstrap_servers": "x", "connect_url": "http://x"}}
+    )
+    check._confirm(settings, [], yes=True)
+    assert capsys.readouterr().err.startswith('-- SQL to run in database "shop" at 10.0.0.1:2 as "ada"\n')
 
 
 def test_connect_with_something_that_is_no_dsn_does_not_show_it() -> None:

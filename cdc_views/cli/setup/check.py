@@ -19,7 +19,7 @@ from cdc_views.errors import BadView
 from cdc_views.findings import Finding
 from cdc_views.source.checks.dba_script import dba_script, script_part
 from cdc_views.source.checks.fixes import LIMITS
-from cdc_views.source.connection import connect, describe_dsn
+from cdc_views.source.connection import connect, describe_server
 from cdc_views.store.control import read_control
 
 COLUMNS = ("severity", "subject", "problem", "remedy")
@@ -80,8 +80,9 @@ def check(
 
 
 def _confirm(settings: Settings, fixable: Sequence[Finding], yes: bool) -> None:
-    """Show the SQL that is about to run, and ask. Raises NotConfirmed, click.Abort."""
-    where = describe_dsn(settings.source.dsn.get_secret_value())
+    """Show the SQL that is about to run, and ask. Raises NotConfirmed, SourceUnreachable, click.Abort."""
+    with connect(settings.source.dsn.get_secret_value()) as connection:
+        where = describe_server(connection)
     click.echo(f"-- SQL to run in {where}\n{LIMITS}", err=True)
     for finding in fixable:
         click.echo(f"{script_part(finding)}\n", err=True)
