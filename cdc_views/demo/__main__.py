@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import click
 
+from cdc_views.demo.programs import rate_option, seconds_option
 from cdc_views.demo.show import Show
 from cdc_views.demo.story import KILLS, Demo, DemoOptions
 from cdc_views.errors import CdcViewsError
@@ -32,8 +33,8 @@ INTERRUPTED = 130
     metavar="[TIMES]",
     help=f"Kill the engine while it has an open intent, {KILLS} times if no number is given.",
 )
-@click.option("--rate", default=400.0, show_default=True, help="Row changes per second of the workload.")
-@click.option("--seconds", default=60.0, show_default=True, help="How long the workload runs.")
+@rate_option
+@seconds_option
 @click.option("--seed", default=1, show_default=True, help="Of data and workload.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def main(keep: bool, kills: int, rate: float, seconds: float, seed: int, debug: bool) -> None:

@@ -1,8 +1,9 @@
-"""The programs that the demo runs as processes: the engine and the workload."""
+"""The programs that the demo runs as processes, the engine and the workload, and their options."""
 
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,30 @@ DSN_VARIABLE: Final = "CDC_VIEWS_DEMO_DSN"
 
 dsn_option = click.option(
     "--dsn", required=True, envvar=DSN_VARIABLE, show_envvar=True, help="Connection string of the database."
+)
+
+
+def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter(f'"{value}" is not a finite number')
+    return value
+
+
+rate_option = click.option(
+    "--rate",
+    default=400.0,
+    show_default=True,
+    type=click.FloatRange(min=0.1),
+    callback=_finite,
+    help="Row changes per second of the workload.",
+)
+seconds_option = click.option(
+    "--seconds",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(min=0.1),
+    callback=_finite,
+    help="How long the workload runs.",
 )
 
 

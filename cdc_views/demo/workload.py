@@ -22,7 +22,7 @@ import click
 import psycopg
 from psycopg import errors
 
-from cdc_views.demo.programs import dsn_option
+from cdc_views.demo.programs import dsn_option, rate_option, seconds_option
 from cdc_views.demo.traffic.ledger import Ledger, Transaction
 from cdc_views.demo.traffic.transactions import KINDS, LEAST, WrongRowsError
 
@@ -136,8 +136,8 @@ def missing_kinds(ledger: Ledger) -> list[str]:
 
 @click.command()
 @dsn_option
-@click.option("--rate", default=400.0, show_default=True, type=click.FloatRange(min=0.1), help="Row changes a second.")
-@click.option("--seconds", default=60.0, show_default=True, type=click.FloatRange(min=0.1), help="For how long.")
+@rate_option
+@seconds_option
 @click.option("--seed", default=1, show_default=True, help="The same seed draws the same transactions.")
 def main(dsn: str, rate: float, seconds: float, seed: int) -> None:
     """Commit random transactions on the demo's database.

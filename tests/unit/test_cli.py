@@ -937,6 +937,14 @@ def test_seconds_that_are_no_number_are_a_usage_error(published: Path, option: s
     assert name in shown.stderr
 
 
+@pytest.mark.parametrize("place", [["t", "0", "x"], ["t", "0", "9" * 20], ["t", "9" * 5000, "0"]])
+@pytest.mark.parametrize("name", ["retry", "discard"])
+def test_place_of_no_event_is_a_usage_error(project: Path, name: str, place: list[str]) -> None:
+    shown = cdc_views("-C", project, "quarantine", name, *place)
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("Usage: ")
+
+
 # Moments, rows by key, changes
 
 

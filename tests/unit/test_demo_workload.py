@@ -6,12 +6,17 @@ import re
 from collections import Counter
 from random import Random
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from cdc_views.demo.__main__ import main as demo
+from cdc_views.demo.programs import DSN_VARIABLE
 from cdc_views.demo.traffic.ledger import Ledger
 from cdc_views.demo.traffic.transactions import BANK, KEYS, KINDS, LEAST, LONG_TEXTS
 from cdc_views.demo.traffic.values import ASSIGNMENTS, BESIDE_THE_TEXT, search
 from cdc_views.demo.traffic.vocabulary import ODDITIES, SEARCHES, WORDS
+from cdc_views.demo.workload import main as workload
 from cdc_views.demo.workload import missing_kinds, schedule
 from cdc_views.errors import BadSearch
 from cdc_views.search import IndexOptions
@@ -19,6 +24,14 @@ from cdc_views.search.analyzer import Analyzer
 from cdc_views.search.query import Query
 
 WANTED = [name for name, kind in KINDS.items() if kind.wanted]
+
+
+@pytest.mark.parametrize("program", [demo, workload])
+@pytest.mark.parametrize("given", ["--rate=0", "--rate=nan", "--seconds=-1", "--seconds=inf"])
+def test_program_refuses_a_load_that_is_none(program: click.Command, given: str) -> None:
+    shown = CliRunner().invoke(program, [given], env={DSN_VARIABLE: "host=nowhere"})
+    assert shown.exit_code == 2
+    assert given.partition("=")[0] in shown.stderr
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(400, 60), (5, 10), (0.1, 20)])

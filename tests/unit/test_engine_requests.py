@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import threading
 from pathlib import Path
@@ -178,6 +179,25 @@ def test_request_that_cannot_be_read_is_answered(tmp_path: Path, text: str) -> N
     assert answer is not None
     with pytest.raises(BadRequest, match="cannot read the request"):
         answer.raise_error()
+
+
+def test_request_of_another_user_is_refused_and_the_engine_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = Requests(tmp_path)
+    (tmp_path / ".requests").mkdir()
+    (tmp_path / ".requests" / "aa.json").write_text(REQUEST.text())
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", raising_permission_error)
+        assert requests.take() is None
+    answer = requests._answer_of("aa")
+    assert answer is not None
+    with pytest.raises(BadRequest, match="may not read the request"):
+        answer.raise_error()
+
+
+def raising_permission_error(_: Path) -> bytes:
+    raise PermissionError(errno.EACCES, "Permission denied")
 
 
 @pytest.mark.parametrize("error", [KeyError("secret"), LogGap("too late")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from cdc_views.cli.main import Project
@@ -13,6 +15,7 @@ from cdc_views.stack.fetch import delta_jars
 from cdc_views.stack.java import java_command
 from cdc_views.store.control import ControlRecord, PublishedDetail
 
+_DIGITS: Final = 18  # fewer than those of the largest offset of Kafka; more do not fit into a request
 COLUMNS = ("table", "topic", "partition", "offset", "key", "state", "epoch", "reason")
 
 
@@ -50,9 +53,10 @@ def retry(project: Project, place: tuple[str, ...]) -> None:
 
     Example: cdc-views quarantine retry
     """
+    event = _place(place) if place else None
     settings = current_settings(project.settings())
     java_command()
-    _report(bad_events.retry(settings, delta_jars(), _place(place) if place else None))
+    _report(bad_events.retry(settings, delta_jars(), event))
 
 
 @quarantine.command()
@@ -63,13 +67,14 @@ def discard(project: Project, place: tuple[str, ...]) -> None:
 
     Example: cdc-views quarantine discard app.public.orders 0 1234
     """
+    event = _place(place)
     settings = current_settings(project.settings())
     java_command()
-    _report(bad_events.discard(settings, delta_jars(), _place(place)))
+    _report(bad_events.discard(settings, delta_jars(), event))
 
 
 def _place(words: tuple[str, ...]) -> LogOffset:
-    if len(words) != 3 or not (words[1].isdecimal() and words[2].isdecimal()):
+    if len(words) != 3 or not all(word.isdecimal() and len(word) <= _DIGITS for word in words[1:]):
         raise click.UsageError('name an event by TOPIC PARTITION OFFSET, as "cdc-views quarantine list" shows them')
     return LogOffset(words[0], int(words[1]), int(words[2]))
 

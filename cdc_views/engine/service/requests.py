@@ -132,6 +132,9 @@ class Requests:
                 return parse_request(taken.read_bytes())
             except FileNotFoundError:  # withdrawn
                 continue
+            except PermissionError:
+                hint = "run the command as the user of the engine, or with a umask that lets others read its files"
+                self._answer(file.stem, BadRequest("the running engine may not read the request", hint=hint))
             except (ValueError, LookupError, TypeError, AttributeError):
                 self._answer(file.stem, BadRequest("the running engine cannot read the request", hint=_OTHER_VERSION))
         return None
