@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from cdc_views.cli.main import main
 from cdc_views.cli.setup.init import VIEW
 from cdc_views.config import LogSettings, load_settings
 from cdc_views.log.kafka.topics import DELETE_RETENTION_MS, MAX_MESSAGE_BYTES
@@ -62,6 +64,24 @@ def test_first_view_of_the_readme_is_the_one_of_the_tour() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     [first, *_] = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     assert first == VIEW  # tests/stack/test_readme.py runs it, with the rows that the page shows
+
+
+def test_pages_show_what_init_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(main, ["init", "shop"]).stdout
+    for page in ("cli.md", "own_services.md"):
+        assert f"cdc-views init shop{' && cd shop' if page == 'cli.md' else ''}\n{shown}" in (DOCS / page).read_text()
+
+
+LISTING = [ROOT / "cdc_views" / folder for folder in ("cli", "cli/setup", "cli/readers", "cli/operate", "host",
+                                                      "stack/services")]  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", LISTING, ids=lambda folder: folder.name)
+def test_docstring_of_a_package_lists_its_modules(folder: Path) -> None:
+    listed = re.findall(r"^(\w+\.py)  ", (folder / "__init__.py").read_text(encoding="utf-8"), re.MULTILINE)
+    there = {file.name for file in folder.glob("*.py")} - {"__init__.py", "main.py"}
+    assert set(listed) - {"main.py"} == there
 
 
 def test_page_of_operation_names_everything_that_is_created_in_the_source() -> None:

@@ -2,7 +2,6 @@
 
 service.py   what they have in common: starting, health checks, stopping
 process.py   a process that outlives us, found again by its pid file
-signals.py   when a signal may interrupt this process
 ports.py     given ports, or free ones
 jvm.py       what the two Java services share
 postgres.py  Postgres
