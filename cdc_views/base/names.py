@@ -6,7 +6,9 @@ in double quotes, as in SQL: `"my.schema".orders`. Any other part is written as 
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,6 +63,15 @@ def is_table(name: str) -> bool:
 
 
 _DOTS: Final = "with double quotes around a part that holds a dot"
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """Names of columns, of which two of a join may be the same: the second becomes `name_1`, as in DuckDB."""
+    found: list[str] = []
+    for name in names:
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        found.append(next(free for free in itertools.chain([name], numbered) if free not in found))
+    return found
 
 
 def _parts(text: str) -> list[str]:

@@ -32,7 +32,7 @@ from deltalake import write_deltalake
 from psycopg.pq import TransactionStatus
 
 from cdc_views.base.lsn import Lsn
-from cdc_views.base.names import TableName
+from cdc_views.base.names import TableName, distinct_names
 from cdc_views.cli import consent, output
 from cdc_views.cli.main import COMMANDS, main
 from cdc_views.cli.readers.view_work import last_epochs
@@ -168,8 +168,8 @@ def test_command_that_does_not_exist_is_a_usage_error() -> None:
 
 
 def test_sql_command_names_columns_of_one_name_apart() -> None:
-    assert sql._distinct(["a", "b", "a"]) == ["a", "b", "a_1"]
-    assert sql._distinct(["a", "a", "a_1"]) == ["a", "a_1", "a_1_1"]
+    assert distinct_names(["a", "b", "a"]) == ["a", "b", "a_1"]
+    assert distinct_names(["a", "a", "a_1"]) == ["a", "a_1", "a_1_1"]
 
 
 class ScriptedConnection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from typing import Final
 
@@ -10,6 +9,7 @@ import click
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from cdc_views.base.names import distinct_names
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.sql_shell import shell
@@ -81,7 +81,7 @@ def _execute(connection: Connection, statements: str, form: str | None) -> None:
     if cursor.description is None:
         click.echo(cursor.statusmessage or "", err=True)
         return
-    columns = _distinct([column.name for column in cursor.description])
+    columns = distinct_names([column.name for column in cursor.description])
     try:
         rows = [dict(zip(columns, row, strict=True)) for row in cursor]
     except (psycopg.DataError, ValueError, OverflowError):  # its message quotes the value
@@ -89,12 +89,3 @@ def _execute(connection: Connection, statements: str, form: str | None) -> None:
             "a value of the answer cannot be shown", hint="cast dates and times outside of the years 1 to 9999 to text"
         ) from None
     print_rows(rows, columns, form)
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Number a column whose name is taken: the second `a` is `a_1`, as in `cdc-views query`."""
-    distinct: list[str] = []
-    for name in names:
-        numbered = (f"{name}_{number}" for number in itertools.count(1))
-        distinct.append(next(free for free in itertools.chain([name], numbered) if free not in distinct))
-    return distinct

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ import duckdb
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
-from cdc_views.base.names import HIDDEN, TableName
+from cdc_views.base.names import HIDDEN, TableName, distinct_names
 from cdc_views.errors import BadQuery, CdcViewsError, TableUnavailable
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.sql.limits import NO_LIMITS, QueryLimits
@@ -60,7 +59,7 @@ def query(epoch: PublishedEpoch, sql: str, limits: QueryLimits = NO_LIMITS) -> p
                 f"the answer cannot be given as Arrow: {' '.join(str(error).split())}",
                 hint="cast the column to a text, or to another type",
             ) from None
-        return _with_unique_names(answer)
+        return answer.rename_columns(distinct_names(answer.column_names))
 
 
 @contextmanager
@@ -88,15 +87,6 @@ def _inexact(kind: DuckDBPyType) -> Iterator[DuckDBPyType]:
         for _, inner in kind.children:
             if isinstance(inner, DuckDBPyType):  # not the size of an array
                 yield from _inexact(inner)
-
-
-def _with_unique_names(table: pa.Table) -> pa.Table:
-    """Two columns of a join may have one name. The second becomes `name_1`, as in a subquery of DuckDB."""
-    names: list[str] = []
-    for name in table.column_names:
-        numbered = (f"{name}_{number}" for number in itertools.count(1))
-        names.append(next(free for free in itertools.chain([name], numbered) if free not in names))
-    return table.rename_columns(names)
 
 
 def _published_tables(epoch: PublishedEpoch, statement: Statement) -> list[str]:
