@@ -23,7 +23,7 @@ from cdc_views.log.debezium.snapshot import SnapshotProgress, require_one_snapsh
 from cdc_views.log.kafka.topics import admin_client, delete_topics, ensure_topics, require_same_topics, topic_facts
 from cdc_views.log.preflight import require_same_cluster, require_slot_matches
 from cdc_views.source.catalog import excluded_columns, read_identity
-from cdc_views.source.connection import Connection, connect, require_primary
+from cdc_views.source.connection import connect, require_primary
 from cdc_views.source.service.service_tables import record_start_of_capture
 from cdc_views.source.slot import Slot, drop_slot, making_waits_for, read_slot
 from cdc_views.store.control import read_control
@@ -80,16 +80,17 @@ def _require_same_services(settings: Settings) -> None:
 
 
 def _run_connector(settings: Settings) -> None:
+    records = read_control(settings.warehouse)
+    known = known_takeover(records)
     with connect(settings.source.dsn.get_secret_value()) as connection:
         require_primary(connection)  # a standby has slots of its own
+        slot = read_slot(connection, settings.source.slot)
+        _require_own(settings, slot, is_known=known is not None)
         ensure_topics(settings.log, settings.source.tables)
-        require_slot_matches(settings.log, _confirmed_flush(connection, settings))
-        if (slot := read_slot(connection, settings.source.slot)) is None:
+        require_slot_matches(settings.log, slot.confirmed_flush_lsn if slot is not None else None)
+        if slot is None:
             record_start_of_capture(connection, settings.source.publication)
-        records = read_control(settings.warehouse)
         excluded = excluded_columns(read_mirrored(settings, connection, records).sources)
-    known = known_takeover(records)
-    _require_own(settings, slot, is_known=known is not None)
     placeholder = settle_placeholder(settings.log, known_placeholder(known))
     worker = ConnectClient(settings.log.connect_url)
     worker.put_connector(settings.log.connector, connector_config(settings, placeholder, excluded=excluded))
@@ -153,9 +154,5 @@ def forget_capture(settings: Settings) -> None:
 def confirmed_flush(settings: Settings) -> Lsn | None:
     """The position up to which Kafka holds the slot's changes for good; None if there is no slot yet."""
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        return _confirmed_flush(connection, settings)
-
-
-def _confirmed_flush(connection: Connection, settings: Settings) -> Lsn | None:
-    slot = read_slot(connection, settings.source.slot)
-    return slot.confirmed_flush_lsn if slot else None
+        slot = read_slot(connection, settings.source.slot)
+    return slot.confirmed_flush_lsn if slot is not None else None
