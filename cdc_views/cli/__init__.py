@@ -1,6 +1,6 @@
 """The command line: one command per file, without logic of its own.
 
-main.py       the group of commands, and what all commands share
+main.py          the group of commands, and what all commands share
 setup/           init, up, sql, check, down, destroy
 readers/         query, get, timeline, search, changes, status, epochs, explain, serve
 operate/         run, rebuild, rollback, reset, quarantine

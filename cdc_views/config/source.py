@@ -73,7 +73,7 @@ class SourceSettings(Section):
         import psycopg  # here, since readers need no database, and its import takes a tenth of a second
         from psycopg.conninfo import conninfo_to_dict
 
-        with suppress(psycopg.ProgrammingError):  # of what is no connection string, which `connect` refuses
+        with suppress(psycopg.ProgrammingError):  # not a connection string, which `connect` refuses
             if "service" in conninfo_to_dict(value.get_secret_value()):
                 raise ValueError("it names a service of libpq, which the connector cannot read; wanted host and dbname")
         return value

@@ -6,7 +6,7 @@ import json
 import math
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,22 +31,13 @@ def _finite(context: click.Context, parameter: click.Parameter, value: float) ->
     return value
 
 
-rate_option = click.option(
-    "--rate",
-    default=400.0,
-    show_default=True,
-    type=click.FloatRange(min=0.1),
-    callback=_finite,
-    help="Row changes per second of the workload.",
-)
-seconds_option = click.option(
-    "--seconds",
-    default=60.0,
-    show_default=True,
-    type=click.FloatRange(min=0.1),
-    callback=_finite,
-    help="How long the workload runs.",
-)
+def _number_option(name: str, default: float, text: str) -> Callable[[Any], Any]:
+    numbers = click.FloatRange(min=0.1)
+    return click.option(name, default=default, show_default=True, type=numbers, callback=_finite, help=text)
+
+
+rate_option = _number_option("--rate", 400.0, "Row changes per second of the workload.")
+seconds_option = _number_option("--seconds", 60.0, "How long the workload runs.")
 
 
 class Program:

@@ -54,19 +54,20 @@ class CaptureRemoval:
 
 def remove_capture(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
     """Remove what exists of a capture. What cannot be removed is added to `removal.left`."""
-    _remove_connector(base, capture, removal)
+    was_read = _was_read(base, capture)
+    _remove_connector(base, capture, removal, was_read)
     faults.point("removal.after_connector")
     _remove_slot(base, capture, removal)
     faults.point("removal.after_slot")
-    _remove_topics(base, capture, removal)
+    _remove_topics(base, capture, removal, was_read)
     faults.point("removal.after_topics")
 
 
-def _remove_connector(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
+def _remove_connector(base: Settings, capture: Capture, removal: CaptureRemoval, was_read: bool) -> None:
     what = f'connector "{capture.connector}" and its stored offsets'
     with removal.trying(what):
         worker = ConnectClient(base.log.connect_url)
-        if (other := _other_owner(base, capture)) is not None:
+        if (other := other_owner(capture.settings(base), may_have_moved=was_read)) is not None:
             removal.kept(what, other)
         elif worker.exists(capture.connector):
             worker.delete_connector(capture.connector)
@@ -84,10 +85,11 @@ def _remove_slot(base: Settings, capture: Capture, removal: CaptureRemoval) -> N
             removal.removed(what)
 
 
-def _remove_topics(base: Settings, capture: Capture, removal: CaptureRemoval) -> None:
+def _remove_topics(base: Settings, capture: Capture, removal: CaptureRemoval, was_read: bool) -> None:
     settings, what = capture.log(base), f'topics "{capture.topic_prefix}.*"'
     with removal.trying(what):
-        if not _was_read(base, capture) and (other := _other_owner(base, capture)) is not None:
+        # Topics that an engine has read are ours: no start goes on beside the connector of another project.
+        if not was_read and (other := other_owner(capture.settings(base), may_have_moved=False)) is not None:
             removal.kept(what, other)
             return
         names = topics_of(settings, capture.table_names)
@@ -95,11 +97,6 @@ def _remove_topics(base: Settings, capture: Capture, removal: CaptureRemoval) ->
             delete_named_topics(admin_client(settings), names)
         for name in names:
             removal.removed(f'topic "{name}"')
-
-
-def _other_owner(base: Settings, capture: Capture) -> str | None:
-    """How the connector with the name of the capture differs from it; None if it is its own, or if there is none."""
-    return other_owner(capture.settings(base), may_have_moved=_was_read(base, capture))
 
 
 def _was_read(base: Settings, capture: Capture) -> bool:

@@ -94,33 +94,33 @@ def only_run(root: Path, timeout_s: float) -> Iterator[None]:
 
     Raises WarehouseLocked after the timeout, WarehouseUnusable.
     """
-    with _lock_file(root, RUN) as descriptor:
-        if not wait_until(lambda: try_lock(descriptor), timeout_s):
-            raise _locked(root, _holder(root / LOCK_FOLDER / RUN))
-        _write_pid(descriptor, os.getpid())
+    with _only(root, RUN, timeout_s, lambda pid: _locked(root, pid)):
         yield
 
 
 @contextmanager
 def only_reset(root: Path) -> Iterator[None]:
     """Hold the lock of the one reset that may be at work on a warehouse. Raises WarehouseLocked, WarehouseUnusable."""
-    with _lock_file(root, "reset") as descriptor:
-        if not try_lock(descriptor):
-            pid = _holder(root / LOCK_FOLDER / "reset")
-            raise WarehouseLocked(f'warehouse "{root}" is being reset by process {pid}', hint="wait until it has ended")
-        _write_pid(descriptor, os.getpid())
+
+    def refused(pid: str) -> WarehouseLocked:
+        return WarehouseLocked(f'warehouse "{root}" is being reset by process {pid}', hint="wait until it has ended")
+
+    with _only(root, "reset", 0, refused):
         yield
 
 
 @contextmanager
-def _lock_file(root: Path, name: str) -> Iterator[int]:
-    """Open a file to lock; its lock ends with the block."""
+def _only(root: Path, name: str, timeout_s: float, refused: Callable[[str], WarehouseLocked]) -> Iterator[None]:
+    """Hold a lock of Python's alone. Raises what `refused` makes of the holder's pid after the timeout."""
     file = root / LOCK_FOLDER / name
     with touching(root):
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        yield descriptor
+        if not wait_until(lambda: try_lock(descriptor), timeout_s):
+            raise refused(_holder(file))
+        _write_pid(descriptor, os.getpid())
+        yield
     finally:
         os.close(descriptor)
 
