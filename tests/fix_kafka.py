@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from typing import Final
 from uuid import uuid4
 
 import pytest
@@ -37,6 +38,9 @@ from cdc_views.source.slot import drop_slot
 from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.stack.local import LocalStack
 from tests.fix_postgres import Database
+
+# An idle connector takes 0.13 cores with the default of 20 ms, and 0.04 with this.
+POLL_INTERVAL_MS: Final = 100
 
 
 class _NoMarker:
@@ -149,7 +153,8 @@ def captures(stack: LocalStack, database: Database) -> Iterator[CaptureOf]:
                       "slot": database.name, "publication": database.name}  # fmt: skip
             settings = {"bootstrap_servers": stack.addresses.bootstrap_servers,
                         "connect_url": stack.addresses.connect_url, "connector": database.name,
-                        "topic_prefix": database.name, "transaction_timeout_ms": 5000, **log}  # fmt: skip
+                        "topic_prefix": database.name, "transaction_timeout_ms": 5000,
+                        "poll_interval_ms": POLL_INTERVAL_MS, **log}  # fmt: skip
             made.append(
                 Capture(
                     Settings(source=SourceSettings.model_validate(source), log=LogSettings.model_validate(settings)),

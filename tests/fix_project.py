@@ -101,7 +101,7 @@ class Project:
                        "slot": settings.slot, "publication": settings.publication, "toast": toast},
             "log": {name: getattr(log, name) for name in
                     ("bootstrap_servers", "connect_url", "connector", "topic_prefix", "transaction_timeout_ms",
-                     "offsets_topic")},
+                     "poll_interval_ms", "offsets_topic")},
             "engine": {"driver_memory": "1g", "idle_epoch_interval_s": 0.5,
                        "spark_conf": {**SHORT_LIVED, **INTERPRETED}, **engine},
         }  # fmt: skip

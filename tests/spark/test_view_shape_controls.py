@@ -164,7 +164,7 @@ def is_noticed(spark: SparkSession, view: str, seed: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("rule", drawn(7, list(CONTROLS), ids=list(CONTROLS)))
+@pytest.mark.parametrize("rule", drawn(4, list(CONTROLS), ids=list(CONTROLS)))
 def test_history_notices_a_broken_rule(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
     control = CONTROLS[rule]
     check(spark, control.view, control.seed)  # which passes where nothing is broken

@@ -26,7 +26,7 @@ from tests.view_shapes.changes import history
 from tests.view_shapes.check import check_history, declare, without_readers
 
 HISTORIES: Final = int(os.environ.get("CDC_VIEWS_SHAPE_HISTORIES", "1"))
-EPOCHS: Final = 4 if HISTORIES == 1 else 5  # with the first, which fills the tables, and the last, which empties them
+EPOCHS: Final = 3 if HISTORIES == 1 else 5  # with the first, which fills the tables, and the last, which empties them
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "shapes"
 LATE: Final = 6  # views that are declared over tables with rows
 

@@ -195,7 +195,7 @@ STORED = {
 }
 
 
-@pytest.mark.parametrize(("select", "way"), drawn(5, list(STORED.items())))
+@pytest.mark.parametrize(("select", "way"), drawn(3, list(STORED.items())))
 def test_view_follows_what_internal_views_store(spark: SparkSession, select: str, way: str) -> None:
     with ViewHarness(PAIRS, spark, partitions=1) as harness:
         values = [(1, 1, "a"), (2, 1, None), (3, None, "A"), (4, None, None), (5, 2, "b"), (6, 7, "c")]

@@ -29,7 +29,6 @@ from tests.fix_project import Project, assert_refused, end_at
 from tests.waiting import wait_for
 
 LIMIT_S = 120
-ENDINGS = pytest.mark.parametrize("deed", ["raise", pytest.param("kill", marks=pytest.mark.nightly)])
 
 
 @pytest.fixture
@@ -208,7 +207,8 @@ def test_swap_in_which_the_engine_is_killed_is_done_in_its_place(ready: Project)
     ready.assert_equal_to_postgres()
 
 
-@ENDINGS
+@pytest.mark.nightly
+@pytest.mark.parametrize("deed", ["raise", "kill"])
 def test_rebuild_after_an_epoch_that_was_cut_off_has_every_row_once(ready: Project, deed: str) -> None:
     ready.database.execute("UPDATE accounts SET balance = 7 WHERE id = 1", "DELETE FROM accounts WHERE id = 3")
     end_at(ready, "epoch.after_mirrors", deed, "run", "--until-caught-up")
@@ -275,7 +275,7 @@ def test_rebuild_that_is_ended_at_each_step_goes_on_and_leaves_nothing_behind(re
     assert not list(ready.warehouse.glob(".rebuilds/*"))
 
 
-@ENDINGS
+@pytest.mark.parametrize("deed", ["raise", pytest.param("kill", marks=pytest.mark.nightly)])
 def test_rebuild_of_another_table_removes_what_a_killed_one_has_left(ready: Project, deed: str) -> None:
     end_at(ready, "rebuild.after_mirrors", deed, "rebuild", "balances", "--from", "earliest")
     assert len(list(ready.warehouse.glob("mirrors/*/*/*"))) == 2

@@ -57,6 +57,7 @@ def idle_status(project: Project) -> str | None:
     "`cdc-views status`",
     do="start it again before the limit is reached",
 )
+@pytest.mark.nightly
 def test_stopped_connect_is_seen_in_ten_seconds_by_all_that_watch(project: Project, stack: LocalStack) -> None:
     project.fix()
     port, prefix = free_port(()), project.capture.settings.log.topic_prefix
