@@ -87,6 +87,7 @@ class Ours(Searched):
         """See Searched."""
         self._reader = cdc_views.open(self.warehouse)
         self._cache = self._reader.cache("product_cache")
+        self._cache.follow()
         return {}
 
     @property

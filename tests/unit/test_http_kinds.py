@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +14,11 @@ import cdc_views
 from cdc_views.metrics import Work, counting
 from cdc_views.serve.epochs.published import PublishedEpoch
 from tests.unit.fix_http import Client, problem, serving
+from tests.unit.published import Published
 from tests.unit.search.test_search_reading import Posts, at
-from tests.unit.test_reading_cache import PRODUCTS, STOCK
+from tests.unit.test_reading_cache import LIMIT_S, PRODUCTS, STOCK
 from tests.unit.test_reading_timeline import HOME
+from tests.waiting import wait_for
 
 NDJSON = {"Accept": "application/x-ndjson"}
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
@@ -156,6 +159,24 @@ def test_hot_rows_are_read_from_no_file(http: Client) -> None:
     assert work.rows_found == 0
     http.get("/views/nosuch/cache/1")
     assert service._caches.keys() <= {"products", "stock"}
+
+
+def test_cache_that_was_read_follows_the_epochs_until_the_server_stops(tmp_path: Path) -> None:
+    shop = Published(tmp_path)
+    shop.write(PRODUCTS, [(1, "one", 0.5), (2, "two", 1.0)])
+    shop.publish()
+    with serving(shop.root) as client:
+        assert client.get("/views/products/cache/1").json()["name"] == "one"
+        cache = client.server._service._caches["products"]
+        shop.write(PRODUCTS, [(1, "new", 0.5)])
+        shop.publish()
+        wait_for(lambda: cache.get(2).epoch == 2, LIMIT_S)
+        with counting(Work()) as work:
+            assert (cache.get(1).row or {})["name"] == "new"
+        assert work.rows_read == 0
+        follower = cache._follower
+    assert follower is not None
+    wait_for(lambda: not follower.is_running, LIMIT_S)
 
 
 # What they have in common

@@ -82,3 +82,5 @@ def test_lines_that_read_a_cache(shop: Published, capsys: pytest.CaptureFixture[
     exec(lines_of_the_page("cache"), names)
     assert capsys.readouterr().out.startswith("{'sku': 's7'} \"")
     assert [row.state for row in names["rows"]] == ["hit", "miss", "hit"]
+    exec(lines_of_the_page("cache followed"), names)
+    assert names["found"].state == "hit"

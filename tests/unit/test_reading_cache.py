@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,17 @@ import pytest
 
 import cdc_views
 from cdc_views.base.lsn import Lsn
-from cdc_views.errors import BadKey, UnknownView, ViewBeingBuilt, WrongKind
+from cdc_views.errors import BadKey, UnknownView, ViewBeingBuilt, ViewFailed, WrongKind
 from cdc_views.metrics import Work, counting
-from cdc_views.serve.kinds.cache import CachedRow
+from cdc_views.serve.kinds.cache import CachedRow, CacheReader
 from cdc_views.serve.kinds.hot_rows import HotRows, size_bytes
+from cdc_views.store.control.control_log import FOLDER
+from cdc_views.store.reading import StoredTables
 from cdc_views.store.warehouse import TableSpec
 from tests.unit.published import BEGIN, ORDERS, Published
+from tests.waiting import wait_for
+
+LIMIT_S = 30
 
 PRODUCTS = TableSpec(
     "products",
@@ -179,8 +186,11 @@ def test_caller_that_changes_an_entry_changes_none_but_its_own(shop: Published) 
         row["name"] = "changed"
 
 
-def test_cache_serves_threads_while_epochs_are_published(shop: Published) -> None:
+@pytest.mark.parametrize("follows", [False, True])
+def test_cache_serves_threads_while_epochs_are_published(shop: Published, follows: bool) -> None:
     cache = cdc_views.open(shop.root).cache("products")
+    if follows:
+        cache.follow()
     wrong: list[object] = []
     is_done = threading.Event()
 
@@ -203,7 +213,108 @@ def test_cache_serves_threads_while_epochs_are_published(shop: Published) -> Non
     is_done.set()
     for thread in threads:
         thread.join()
+    cache.close()
     assert wrong == []
+
+
+# A cache that follows the epochs
+
+
+@pytest.fixture
+def followed(shop: Published) -> Iterator[cdc_views.CacheReader]:
+    """The products, which are read while their epochs are followed."""
+    with cdc_views.open(shop.root).cache("products") as cache:
+        yield cache
+
+
+def is_at(cache: cdc_views.CacheReader, epoch: int) -> bool:
+    return cache.get(9).epoch == epoch
+
+
+def test_rows_that_an_epoch_has_changed_are_in_memory_before_it_is_read(
+    shop: Published, followed: cdc_views.CacheReader
+) -> None:
+    followed.get_many([1, 2, 3, 9, 30])
+    shop.write(PRODUCTS, [(2, "new", 0.0), (30, "came", 0.0)], [(3,)])
+    shop.publish()
+    wait_for(lambda: is_at(followed, 2), LIMIT_S)
+    assert [_reads(followed, key) for key in (1, 2, 3, 30)] == [("p1", 0), ("new", 0), (None, 0), ("came", 0)]
+    shop.write(ORDERS, [(2, "b")])
+    shop.publish()
+    wait_for(lambda: is_at(followed, 3), LIMIT_S)
+    assert _reads(followed, 2) == ("new", 0)
+
+
+def test_read_does_not_wait_for_an_epoch_that_is_being_taken_over(
+    shop: Published, followed: cdc_views.CacheReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert followed.get(1).epoch == 1
+    may_go_on, written = threading.Event(), StoredTables.written
+
+    def slow(*given: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            assert may_go_on.wait(LIMIT_S)
+        return written(*given)
+
+    monkeypatch.setattr(StoredTables, "written", slow)
+    shop.write(PRODUCTS, [(1, "new", 0.0)])
+    record = shop.publish()
+    assert record.position is not None
+    assert (followed.get(1).epoch, _reads(followed, 1)) == (1, ("p1", 0))
+    assert followed.get(1, at_least=record.position).epoch == 2
+    assert (followed.get(1).epoch, _reads(followed, 1)) == (2, ("new", 0))  # never back
+    shop.write(PRODUCTS, [(1, "newer", 0.0)])
+    shop.publish()
+    may_go_on.set()
+    wait_for(lambda: is_at(followed, 3), LIMIT_S)
+    assert _reads(followed, 1) == ("newer", 0)
+
+
+def test_failed_view_is_an_error_while_its_epochs_are_followed(
+    shop: Published, followed: cdc_views.CacheReader
+) -> None:
+    followed.get(1)
+    shop.publish(products="failed")
+
+    def has_failed() -> bool:
+        with suppress(ViewFailed):
+            return followed.get(1).epoch == 99
+        return True
+
+    wait_for(has_failed, LIMIT_S)
+    shop.write(PRODUCTS, [(1, "new", 0.0)])
+    shop.publish(products="live")
+    wait_for(lambda: not has_failed() and _reads(followed, 1)[0] == "new", LIMIT_S)
+
+
+def test_warehouse_that_is_replaced_is_followed(
+    tmp_path: Path, shop: Published, followed: cdc_views.CacheReader
+) -> None:
+    shop.publish()
+    wait_for(lambda: is_at(followed, 2), LIMIT_S)
+    other = Published(tmp_path / "other")
+    other.write(PRODUCTS, [(9, "other", 0.0)])
+    other.publish()
+    for name in (FOLDER, "views"):
+        (shop.root / name).rename(tmp_path / f"old_{name}")
+    for name in ("views", FOLDER):
+        (other.root / name).rename(shop.root / name)
+    wait_for(lambda: _reads(followed, 9)[0] == "other" and is_at(followed, 1), LIMIT_S)
+
+
+def test_fault_of_the_thread_that_follows_leaves_reads_as_they_are_without_it(
+    shop: Published, followed: cdc_views.CacheReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed.get(1)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(CacheReader, "table", lambda *_: 1 / 0)
+        shop.write(PRODUCTS, [(1, "new", 0.0)])
+        shop.publish()
+        follower = followed._follower
+        assert follower is not None
+        wait_for(lambda: not follower.is_running, LIMIT_S)
+    assert (followed.get(1).epoch, _reads(followed, 1)[0]) == (2, "new")
 
 
 def test_hot_rows_stay_within_their_budget_and_the_last_used_stay() -> None:

@@ -69,7 +69,9 @@ class HttpService:
         """The reader of a view of kind `cache`, which keeps its hot rows. Raises as `CacheReader.table`."""
         found = self._caches.get(name) or CacheReader(self.known, self.stored, name, self.settings.cache_mb)
         found.table(epoch)  # raises if there is no such cache, so that only names of caches are kept
-        return self._caches.setdefault(name, found)
+        kept = self._caches.setdefault(name, found)
+        kept.follow()
+        return kept
 
     def query(self, epoch: PublishedEpoch, sql: str) -> pa.Table:
         """Answer a SELECT within the limits of the settings. Raises as `cdc_views.serve.sql.query`."""
@@ -179,9 +181,14 @@ class HttpService:
         if self.watch.is_closed:
             return
         self.watch.close()
-        self._looking.close(self.project.close)
+        self._looking.close(self._end)
         self._queries.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _end(self) -> None:
+        self.project.close()
+        for cache in list(self._caches.values()):
+            cache.close()
 
 
 def _holds(record: ControlRecord, position: Lsn | None) -> bool:

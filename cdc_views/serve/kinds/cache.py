@@ -1,7 +1,8 @@
 """Rows of a cache by key, for a process that reads many: hot rows stay in memory.
 
 A row in memory is right because it is dropped when it changes, never because it is young. Before a read of a later
-epoch, the rows that its version of the table changes are dropped; their number follows the changes, not the table.
+epoch, the rows that its version of the table changes are dropped; their number follows the changes, not the table. A
+reader that follows the epochs does that in a thread of its own, so that no read waits for it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import copy
 import hashlib
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
-from typing import Final, Literal, Unpack
+from typing import Final, Literal, Self, Unpack
 
 import orjson
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.python_values import python_rows
-from cdc_views.serve.epochs.moment import Moment, MomentArguments, choose
+from cdc_views.errors import CdcViewsError
+from cdc_views.serve.epochs.follower import EpochFollower
+from cdc_views.serve.epochs.moment import LATEST, Moment, MomentArguments, choose
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.kinds.hot_rows import HotRows, Row
 from cdc_views.serve.table_reader import TableReader
@@ -30,6 +34,8 @@ from cdc_views.views.kinds.cache import CacheKind
 
 DEFAULT_MEMORY_MB: Final = 64
 """The memory for hot rows of a cache, unless its reader says."""
+
+_MOST_READ_AGAIN: Final = 1_000  # hot rows that an epoch has changed
 
 
 @dataclass(frozen=True)
@@ -71,8 +77,20 @@ class _Place:
     identity: tuple[int, int] | None
 
 
+@dataclass(frozen=True)
+class _Base:
+    """What the hot rows are of: a version of a table, and the latest epoch that is known to have it."""
+
+    place: _Place
+    epoch: PublishedEpoch
+
+
 class CacheReader:
-    """A view of kind `cache`, to read many rows from. For several threads."""
+    """A view of kind `cache`, to read many rows from. For several threads.
+
+    `with` it, or after `follow`, a thread takes over each epoch soon after it is published: drops the hot rows that it
+    has changed, and reads them again. A read without a moment then answers from the last epoch that was taken over.
+    """
 
     def __init__(
         self, known: KnownRecords, stored: StoredTables, name: str, memory_mb: int = DEFAULT_MEMORY_MB
@@ -82,9 +100,31 @@ class CacheReader:
         self._known = known
         self._stored = stored
         self._hot = HotRows(memory_mb << 20)
-        self._place: _Place | None = None  # the version whose rows are hot
-        self._epoch = -1
+        self._base: _Base | None = None
+        self._follower: EpochFollower | None = None
         self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        """See `follow`."""
+        self.follow()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """See `close`."""
+        self.close()
+
+    def follow(self) -> None:
+        """Take over each epoch as it is published, until `close`."""
+        with self._lock:
+            if self._follower is None:
+                self._forget()  # what is here now may be another log than that of earlier reads
+                self._follower = EpochFollower(self._known, self._take_over)
+
+    def close(self) -> None:
+        """Follow the epochs no longer. The cache can still be read."""
+        follower, self._follower = self._follower, None
+        if follower is not None:
+            follower.close()
 
     def get(self, *key: object, **moment: Unpack[MomentArguments]) -> CachedRow:
         """What the cache has for a key, whose values are in the order of the option `key`.
@@ -99,7 +139,7 @@ class CacheReader:
 
         A key of several columns is a tuple or a list; one of a single column may also be its value. Raises as `get`.
         """
-        return self.at(choose(self._known.root, Moment(**moment), self._known), keys)
+        return self.at(self._chosen(Moment(**moment)), keys)
 
     def at(self, epoch: PublishedEpoch, keys: Iterable[object]) -> list[CachedRow]:
         """The same at an epoch."""
@@ -116,11 +156,15 @@ class CacheReader:
         table.require_kind(CacheKind.name, hint)
         return table
 
+    def _chosen(self, moment: Moment) -> PublishedEpoch:
+        base, follower = self._base, self._follower
+        if moment == LATEST and base is not None and follower is not None and follower.is_running:
+            return base.epoch
+        return choose(self._known.root, moment, self._known)
+
     def _rows(self, epoch: PublishedEpoch, table: TableReader, wanted: Sequence[Sequence[object]]) -> list[Row | None]:
-        path = table.relative_path
-        key = Key.of(self.name, self._stored.describe(path))
+        place, key = self._place(table), self._key(table)
         names = [key.of_row(row) for row in python_rows(key.rows(wanted))]
-        place = _Place(path, table.version, self._stored.identity(path, table.version))
         with self._lock:
             is_hot = self._is_hot_at(place, epoch, key)
             known = {name: self._hot.get(name) for name in names if is_hot and name in self._hot}
@@ -130,39 +174,96 @@ class CacheReader:
             rows = table.get_many([wanted[number] for number in missing])
             found |= {names[number]: row for number, row in zip(missing, rows, strict=True)}
             with self._lock:
-                if self._place == place:  # no other thread has brought the hot rows to a later epoch
+                if self._is_of(place):  # no other thread has brought the hot rows to a later epoch
                     for number in missing:
                         self._hot.put(names[number], found[names[number]])
         return [copy.deepcopy(found[name]) for name in names]  # a caller may change what it gets
 
+    def _place(self, table: TableReader) -> _Place:
+        path, version = table.relative_path, table.version
+        return _Place(path, version, self._stored.identity(path, version))
+
+    def _key(self, table: TableReader) -> Key:
+        return Key.of(self.name, self._stored.describe(table.relative_path))
+
+    def _is_of(self, place: _Place) -> bool:
+        return self._base is not None and self._base.place == place
+
     def _is_hot_at(self, place: _Place, epoch: PublishedEpoch, key: Key) -> bool:
         """Bring the hot rows to the version of an epoch. False for an epoch before that of the hot rows."""
-        if place == self._place:
-            self._epoch = max(self._epoch, epoch.number)
-            return True
-        if epoch.number <= self._epoch:
-            return False
-        if len(self._hot):
-            changed = self._changed(place, key)
-            if changed is None:
-                self._hot.clear()
-            else:
-                self._hot.drop(changed)
-        self._place, self._epoch = place, epoch.number
+        base = self._base
+        is_later = base is None or epoch.number > base.epoch.number
+        if not self._is_of(place):
+            if not is_later:
+                return False
+            if len(self._hot):
+                self._drop(self._changed(base, place, key))
+        if is_later:
+            self._base = _Base(place, epoch)
         return True
 
-    def _changed(self, place: _Place, key: Key) -> list[tuple[object, ...]] | None:
+    def _take_over(self, epoch: PublishedEpoch | None) -> None:
+        """Bring the hot rows to a new epoch before anybody reads it; without one, forget them.
+
+        What is wrong with an epoch, the next read finds, which then looks for the last epoch itself.
+        """
+        with suppress(CdcViewsError):
+            if epoch is not None:
+                while not self._has_taken_over(epoch):
+                    pass
+                return
+        with self._lock:
+            self._forget()
+
+    def _has_taken_over(self, epoch: PublishedEpoch) -> bool:
+        """Nobody waits for it while it reads. False if another thread has gone on to another epoch meanwhile."""
+        table = self.table(epoch)
+        place, key = self._place(table), self._key(table)
+        with self._lock:
+            base = self._base
+            if base is None or self._is_of(place) or epoch.number <= base.epoch.number:
+                self._is_hot_at(place, epoch, key)  # reads nothing
+                return True
+        changed = self._changed(base, place, key)
+        with self._lock:
+            hot = [name for name in changed or () if name in self._hot]
+        # One row that is not hot brings the index up to the epoch.
+        again = hot[:_MOST_READ_AGAIN] or list(changed or ())[:1]
+        rows = table.get_many([changed[name] for name in again]) if changed else []
+        with self._lock:
+            if self._base is not base:
+                return False
+            self._drop(changed)
+            for name, row in zip(again, rows, strict=True):
+                self._hot.put(name, row)
+            self._base = _Base(place, epoch)
+        return True
+
+    def _forget(self) -> None:
+        self._hot.clear()
+        self._base = None
+
+    def _drop(self, changed: Iterable[tuple[object, ...]] | None) -> None:
+        if changed is None:
+            self._hot.clear()
+        else:
+            self._hot.drop(changed)
+
+    def _changed(
+        self, base: _Base | None, place: _Place, key: Key
+    ) -> dict[tuple[object, ...], Sequence[object]] | None:
         """The keys whose rows were written between the version of the hot rows and another; None if not known."""
-        base = self._place
-        if base is None or base.path != place.path:
+        known = base.place if base is not None else None
+        if known is None or known.path != place.path:
             return None  # rebuilt, swapped or redefined
-        if base.identity is None or base.identity != self._stored.identity(base.path, base.version):
+        if known.identity is None or known.identity != self._stored.identity(known.path, known.version):
             return None  # created again, or no longer retained
         names = [each.name for each in key.fields]
-        written = self._stored.written(place.path, base.version, place.version, names)
+        written = self._stored.written(place.path, known.version, place.version, names)
         if written is None:
             return None
-        return [key.of_row(row) for part in (written.old, written.new) for row in python_rows(part)]
+        rows = (row for part in (written.old, written.new) for row in python_rows(part))
+        return {key.of_row(row): [row[name] for name in names] for row in rows}
 
 
 def _canonical(value: object) -> object:
