@@ -12,6 +12,7 @@ import pyarrow as pa
 from cdc_views.base.lsn import Lsn
 from cdc_views.search.columns import FilterValues
 from cdc_views.serve.changes.feed import ChangeItem, changes
+from cdc_views.serve.epochs.follower import EpochFollower
 from cdc_views.serve.epochs.moment import Moment, MomentArguments, choose
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.kinds.cache import DEFAULT_MEMORY_MB, CacheReader
@@ -47,6 +48,7 @@ class WarehouseReader:
         require_folder(self.warehouse)
         self._stored = StoredTables(self.warehouse, index_mb << 20, rows_mb << 20)
         self._known = KnownRecords(self.warehouse)
+        self._epochs = EpochFollower(self._known)
 
     def epoch(self, **moment: Unpack[MomentArguments]) -> EpochReader:
         """One epoch, which stays the same however many later ones are published."""
@@ -72,7 +74,7 @@ class WarehouseReader:
 
     def cache(self, name: str, memory_mb: int = DEFAULT_MEMORY_MB) -> CacheReader:
         """A view of kind `cache`, to read many rows from; hot rows take at most `memory_mb` of memory."""
-        return CacheReader(self._known, self._stored, name, memory_mb)
+        return CacheReader(self._epochs, self._known, self._stored, name, memory_mb)
 
     def timeline(
         self,

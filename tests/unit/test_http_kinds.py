@@ -16,7 +16,7 @@ from cdc_views.serve.epochs.published import PublishedEpoch
 from tests.unit.fix_http import Client, problem, serving
 from tests.unit.published import Published
 from tests.unit.search.test_search_reading import Posts, at
-from tests.unit.test_reading_cache import LIMIT_S, PRODUCTS, STOCK
+from tests.unit.test_reading_cache import LIMIT_S, PRODUCTS, STOCK, taken
 from tests.unit.test_reading_timeline import HOME
 from tests.waiting import wait_for
 
@@ -166,17 +166,17 @@ def test_cache_that_was_read_follows_the_epochs_until_the_server_stops(tmp_path:
     shop.write(PRODUCTS, [(1, "one", 0.5), (2, "two", 1.0)])
     shop.publish()
     with serving(shop.root) as client:
-        assert client.get("/views/products/cache/1").json()["name"] == "one"
+        client.get("/views/products/cache/1")
         cache = client.server._service._caches["products"]
+        wait_for(lambda: taken(cache) == 1, LIMIT_S)
+        assert client.get("/views/products/cache/1").json()["name"] == "one"
         shop.write(PRODUCTS, [(1, "new", 0.5)])
         shop.publish()
-        wait_for(lambda: cache.get(2).epoch == 2, LIMIT_S)
+        wait_for(lambda: taken(cache) == 2, LIMIT_S)
         with counting(Work()) as work:
             assert (cache.get(1).row or {})["name"] == "new"
         assert work.rows_read == 0
-        follower = cache._follower
-    assert follower is not None
-    wait_for(lambda: not follower.is_running, LIMIT_S)
+    wait_for(lambda: not cache._follows, LIMIT_S)
 
 
 # What they have in common

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -15,10 +16,12 @@ import pytest
 
 import cdc_views
 from cdc_views.base.lsn import Lsn
-from cdc_views.errors import BadKey, UnknownView, ViewBeingBuilt, ViewFailed, WrongKind
+from cdc_views.errors import BadKey, UnknownView, ViewBeingBuilt, ViewFailed, WarehouseUnusable, WrongKind
 from cdc_views.metrics import Work, counting
+from cdc_views.serve.kinds import cache as cache_module
 from cdc_views.serve.kinds.cache import CachedRow, CacheReader
 from cdc_views.serve.kinds.hot_rows import HotRows, size_bytes
+from cdc_views.store.control import known_log
 from cdc_views.store.control.control_log import FOLDER
 from cdc_views.store.reading import StoredTables
 from cdc_views.store.warehouse import TableSpec
@@ -222,13 +225,21 @@ def test_cache_serves_threads_while_epochs_are_published(shop: Published, follow
 
 @pytest.fixture
 def followed(shop: Published) -> Iterator[cdc_views.CacheReader]:
-    """The products, which are read while their epochs are followed."""
+    """The products, whose epochs are followed; the first one is taken over."""
     with cdc_views.open(shop.root).cache("products") as cache:
+        wait_for(lambda: taken(cache) == 1, LIMIT_S)
         yield cache
 
 
-def is_at(cache: cdc_views.CacheReader, epoch: int) -> bool:
-    return cache.get(9).epoch == epoch
+def taken(cache: cdc_views.CacheReader) -> int | None:
+    """The epoch that a read without a moment answers from, if the thread has taken one over."""
+    return cache._taken.number if cache._taken is not None else None
+
+
+def handed_over(cache: cdc_views.CacheReader) -> int | None:
+    """The last epoch that the thread has handed to the cache."""
+    record = cache._epochs._last_given[cache._take_over]
+    return record.epoch if record is not None else None
 
 
 def test_rows_that_an_epoch_has_changed_are_in_memory_before_it_is_read(
@@ -237,11 +248,11 @@ def test_rows_that_an_epoch_has_changed_are_in_memory_before_it_is_read(
     followed.get_many([1, 2, 3, 9, 30])
     shop.write(PRODUCTS, [(2, "new", 0.0), (30, "came", 0.0)], [(3,)])
     shop.publish()
-    wait_for(lambda: is_at(followed, 2), LIMIT_S)
+    wait_for(lambda: taken(followed) == 2, LIMIT_S)
     assert [_reads(followed, key) for key in (1, 2, 3, 30)] == [("p1", 0), ("new", 0), (None, 0), ("came", 0)]
     shop.write(ORDERS, [(2, "b")])
     shop.publish()
-    wait_for(lambda: is_at(followed, 3), LIMIT_S)
+    wait_for(lambda: taken(followed) == 3, LIMIT_S)
     assert _reads(followed, 2) == ("new", 0)
 
 
@@ -266,7 +277,7 @@ def test_read_does_not_wait_for_an_epoch_that_is_being_taken_over(
     shop.write(PRODUCTS, [(1, "newer", 0.0)])
     shop.publish()
     may_go_on.set()
-    wait_for(lambda: is_at(followed, 3), LIMIT_S)
+    wait_for(lambda: taken(followed) == 3, LIMIT_S)
     assert _reads(followed, 1) == ("newer", 0)
 
 
@@ -291,7 +302,7 @@ def test_warehouse_that_is_replaced_is_followed(
     tmp_path: Path, shop: Published, followed: cdc_views.CacheReader
 ) -> None:
     shop.publish()
-    wait_for(lambda: is_at(followed, 2), LIMIT_S)
+    wait_for(lambda: taken(followed) == 2, LIMIT_S)
     other = Published(tmp_path / "other")
     other.write(PRODUCTS, [(9, "other", 0.0)])
     other.publish()
@@ -299,22 +310,109 @@ def test_warehouse_that_is_replaced_is_followed(
         (shop.root / name).rename(tmp_path / f"old_{name}")
     for name in ("views", FOLDER):
         (other.root / name).rename(shop.root / name)
-    wait_for(lambda: _reads(followed, 9)[0] == "other" and is_at(followed, 1), LIMIT_S)
+    wait_for(lambda: _reads(followed, 9)[0] == "other" and taken(followed) == 1, LIMIT_S)
 
 
-def test_fault_of_the_thread_that_follows_leaves_reads_as_they_are_without_it(
+def test_read_of_a_failed_view_at_an_earlier_epoch_does_not_become_the_latest(
+    shop: Published, followed: cdc_views.CacheReader
+) -> None:
+    shop.publish(products="failed")
+    wait_for(lambda: handed_over(followed) == 2, LIMIT_S)
+    assert followed.get(1, at=1).epoch == 1
+    with pytest.raises(ViewFailed):
+        followed.get(1)
+
+
+def test_reads_never_go_back_while_a_view_fails_and_comes_back(
+    shop: Published, followed: cdc_views.CacheReader
+) -> None:
+    wrong, is_done = list[tuple[int, int]](), threading.Event()
+
+    def read() -> None:
+        last = 0
+        while not is_done.is_set():
+            with suppress(ViewFailed):
+                found = followed.get(1).epoch
+                if found < last:
+                    wrong.append((last, found))
+                last = found
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(8):
+        shop.write(PRODUCTS, [(1, f"p{number}", 0.0)])
+        shop.publish(products="live")
+        shop.publish(products="failed")
+    with pytest.raises(ViewFailed):
+        wait_for(lambda: followed.get(1).epoch > 99, LIMIT_S)
+    is_done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("changed", [20, 3_000])
+def test_hot_rows_of_a_large_epoch_are_those_of_the_epoch(
+    shop: Published, followed: cdc_views.CacheReader, changed: int
+) -> None:
+    wait_for(lambda: taken(followed) == 1, LIMIT_S)
+    followed.get_many([1, 2])
+    shop.write(PRODUCTS, [(2, "new", 0.0), *((number, "other", 0.0) for number in range(100, 100 + changed))])
+    shop.publish()
+    wait_for(lambda: taken(followed) == 2, LIMIT_S)
+    assert _reads(followed, 2)[0] == "new"
+    assert _reads(followed, 1) == ("p1", 0) if changed == 20 else _reads(followed, 1)[0] == "p1"
+
+
+def test_cache_that_nobody_reads_is_not_followed_further(
     shop: Published, followed: cdc_views.CacheReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cache_module, "_MOST_UNREAD", 2)
+    wait_for(lambda: taken(followed) == 1, LIMIT_S)
+    for number in range(2, 6):
+        shop.write(PRODUCTS, [(9, f"p{number}", 0.0)])
+        shop.publish()
+        wait_for(lambda: handed_over(followed) == number, LIMIT_S)  # noqa: B023 (called at once)
+    assert (followed._taken, len(followed._hot)) == (None, 0)
+    assert _reads(followed, 9)[0] == "p5"
+    shop.publish()
+    wait_for(lambda: taken(followed) is not None, LIMIT_S)
+    assert followed.get(9).epoch == 6
+
+
+def test_fault_while_an_epoch_is_taken_over_leaves_the_read_to_find_the_epoch(
+    shop: Published, followed: cdc_views.CacheReader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     followed.get(1)
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
     with monkeypatch.context() as patch:
-        patch.setattr(CacheReader, "table", lambda *_: 1 / 0)
+        patch.setattr(CacheReader, "_bring_to", lambda *_: 1 / 0)
         shop.write(PRODUCTS, [(1, "new", 0.0)])
         shop.publish()
-        follower = followed._follower
-        assert follower is not None
-        wait_for(lambda: not follower.is_running, LIMIT_S)
+        wait_for(lambda: caplog.records, LIMIT_S)
+    assert caplog.messages == ['epoch 2 of cache "products" cannot be taken over']
     assert (followed.get(1).epoch, _reads(followed, 1)[0]) == (2, "new")
+    shop.publish()
+    wait_for(lambda: taken(followed) == 3, LIMIT_S)
+
+
+def test_log_that_cannot_be_looked_at_for_a_while_is_followed_again(
+    shop: Published, followed: cdc_views.CacheReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for(lambda: taken(followed) == 1, LIMIT_S)
+    with monkeypatch.context() as patch:
+        patch.setattr(known_log, "has_entry", raising(PermissionError(errno.EACCES, "denied")))
+        wait_for(lambda: taken(followed) is None, LIMIT_S)
+        with pytest.raises(WarehouseUnusable):
+            followed.get(1)
+    wait_for(lambda: taken(followed) == 1, LIMIT_S)
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
 
 
 def test_hot_rows_stay_within_their_budget_and_the_last_used_stay() -> None:

@@ -1,52 +1,69 @@
-"""Follows the published epochs in a thread, for a reader that prepares each of them."""
+"""Follows the published epochs in a thread, for readers that prepare each of them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from cdc_views.errors import CdcViewsError
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.store.control import ControlRecord, KnownRecords
 
+TakeOver: TypeAlias = Callable[[PublishedEpoch | None], None]
+
 _POLL_S: Final = 0.02
 
 
 class EpochFollower:
-    """Hands over each new last epoch, and None when there is none, or when the log is another one."""
+    """Hands each new last epoch to all that follow it, in one thread, which runs as long as there are any.
 
-    def __init__(self, known: KnownRecords, take_over: Callable[[PublishedEpoch | None], None]) -> None:
+    Each gets the last epoch first, and None when there is none, or when the log is another one. They must not raise.
+    """
+
+    def __init__(self, known: KnownRecords) -> None:
         self._known = known
-        self._take_over = take_over
+        self._last_given: dict[TakeOver, ControlRecord | None] = {}
+        self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="epochs of a reader", daemon=True)
-        self._thread.start()
 
-    @property
-    def is_running(self) -> bool:
-        """False once it is closed, and if its thread has met a fault."""
-        return self._thread.is_alive()
+    def add(self, take_over: TakeOver) -> None:
+        """Hand over epochs to this function from now on."""
+        with self._lock:
+            is_first = not self._last_given
+            self._last_given[take_over] = None
+            if is_first:
+                self._ended = threading.Event()
+                threading.Thread(target=self._run, args=(self._ended,), name="epochs", daemon=True).start()
 
-    def close(self) -> None:
-        """Hand over no more epochs."""
-        self._ended.set()
-        self._thread.join()
+    def remove(self, take_over: TakeOver) -> None:
+        """Hand over no more epochs to this function; it may still run."""
+        with self._lock:
+            self._last_given.pop(take_over, None)
+            if not self._last_given:
+                self._ended.set()
 
-    def _run(self) -> None:
-        last: ControlRecord | None = None
-        while not self._ended.wait(_POLL_S):
+    def _run(self, ended: threading.Event) -> None:
+        while not ended.wait(_POLL_S):
             record = self._last()
-            if record is last:
-                continue
-            if record is None or (last is not None and record.epoch <= last.epoch):
-                self._take_over(None)
-            if record is not None:
-                self._take_over(PublishedEpoch(self._known.root, record))
-            last = record
+            with self._lock:
+                given = list(self._last_given.items())
+            for take_over, last in given:
+                self._give(take_over, last, record)
 
     def _last(self) -> ControlRecord | None:
         try:
             return self._known.last()
         except CdcViewsError:  # which the next reader finds
             return None
+
+    def _give(self, take_over: TakeOver, last: ControlRecord | None, record: ControlRecord | None) -> None:
+        if record is last:
+            return
+        if record is None or (last is not None and record.epoch <= last.epoch):
+            take_over(None)
+        if record is not None:
+            take_over(PublishedEpoch(self._known.root, record))
+        with self._lock:
+            if take_over in self._last_given:
+                self._last_given[take_over] = record

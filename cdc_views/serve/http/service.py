@@ -17,6 +17,7 @@ from cdc_views.base.lsn import Lsn
 from cdc_views.base.python_values import arrow_rows
 from cdc_views.config import HttpSettings, Settings
 from cdc_views.errors import BadMoment, NothingPublished, ResultTooLarge
+from cdc_views.serve.epochs.follower import EpochFollower
 from cdc_views.serve.epochs.moment import DEFAULT_TIMEOUT_S, Moment, choose, not_reached
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.http.answers import described, encoded
@@ -55,6 +56,7 @@ class HttpService:
         self.unsent = Unsent(settings.unsent_mb << 20)
         self.counters = Counters(self.requests, self.waiting, self.followers, self.unsent)
         self.watch = EpochWatch(self.known)
+        self._epochs = EpochFollower(self.known)
         self.project = ProjectWatch(warehouse, project)
         self._queries = QueryProcesses()
         self._query_limits = QueryLimits(
@@ -67,7 +69,9 @@ class HttpService:
 
     def cache(self, epoch: PublishedEpoch, name: str) -> CacheReader:
         """The reader of a view of kind `cache`, which keeps its hot rows. Raises as `CacheReader.table`."""
-        found = self._caches.get(name) or CacheReader(self.known, self.stored, name, self.settings.cache_mb)
+        found = self._caches.get(name) or CacheReader(
+            self._epochs, self.known, self.stored, name, self.settings.cache_mb
+        )
         found.table(epoch)  # raises if there is no such cache, so that only names of caches are kept
         kept = self._caches.setdefault(name, found)
         kept.follow()

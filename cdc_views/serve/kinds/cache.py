@@ -2,16 +2,16 @@
 
 A row in memory is right because it is dropped when it changes, never because it is young. Before a read of a later
 epoch, the rows that its version of the table changes are dropped; their number follows the changes, not the table. A
-reader that follows the epochs does that in a thread of its own, so that no read waits for it.
+cache that is followed leaves that to a thread: reads of another version than that of the hot rows go to the files.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
@@ -32,10 +32,19 @@ from cdc_views.store.control import KnownRecords
 from cdc_views.store.reading import StoredTables
 from cdc_views.views.kinds.cache import CacheKind
 
+_LOG: Final = logging.getLogger(__name__)
+
 DEFAULT_MEMORY_MB: Final = 64
 """The memory for hot rows of a cache, unless its reader says."""
 
+# An epoch that has changed more rows, and more than ten times as many as are hot, drops all hot rows.
+_LEAST_CHANGED: Final = 1_000
+_MOST_CHANGED: Final = 50_000
 _MOST_READ_AGAIN: Final = 1_000  # hot rows that an epoch has changed
+# A cache that nobody has read for so many epochs is not followed further until somebody does.
+_MOST_UNREAD: Final = 100
+
+_Name = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,6 @@ class _Place:
     identity: tuple[int, int] | None
 
 
-@dataclass(frozen=True)
-class _Base:
-    """What the hot rows are of: a version of a table, and the latest epoch that is known to have it."""
-
-    place: _Place
-    epoch: PublishedEpoch
-
-
 class CacheReader:
     """A view of kind `cache`, to read many rows from. For several threads.
 
@@ -93,15 +94,25 @@ class CacheReader:
     """
 
     def __init__(
-        self, known: KnownRecords, stored: StoredTables, name: str, memory_mb: int = DEFAULT_MEMORY_MB
+        self,
+        epochs: EpochFollower,
+        known: KnownRecords,
+        stored: StoredTables,
+        name: str,
+        memory_mb: int = DEFAULT_MEMORY_MB,
     ) -> None:
         """Hot rows take at most `memory_mb` of memory; with 0 none are kept."""
         self.name = name
+        self._epochs = epochs
         self._known = known
         self._stored = stored
         self._hot = HotRows(memory_mb << 20)
-        self._base: _Base | None = None
-        self._follower: EpochFollower | None = None
+        self._place: _Place | None = None  # the version whose rows are hot
+        self._epoch = -1
+        self._follows = False
+        self._taken: PublishedEpoch | None = None  # what a read without a moment answers from
+        self._least = -1  # the latest epoch that a read has chosen: later reads do not go back
+        self._unread = 0  # epochs since the last read
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -116,15 +127,16 @@ class CacheReader:
     def follow(self) -> None:
         """Take over each epoch as it is published, until `close`."""
         with self._lock:
-            if self._follower is None:
-                self._forget()  # what is here now may be another log than that of earlier reads
-                self._follower = EpochFollower(self._known, self._take_over)
+            if not self._follows:
+                self._follows = True
+                self._epochs.add(self._take_over)
 
     def close(self) -> None:
         """Follow the epochs no longer. The cache can still be read."""
-        follower, self._follower = self._follower, None
-        if follower is not None:
-            follower.close()
+        with self._lock:
+            if self._follows:
+                self._follows, self._taken = False, None
+                self._epochs.remove(self._take_over)
 
     def get(self, *key: object, **moment: Unpack[MomentArguments]) -> CachedRow:
         """What the cache has for a key, whose values are in the order of the option `key`.
@@ -157,110 +169,115 @@ class CacheReader:
         return table
 
     def _chosen(self, moment: Moment) -> PublishedEpoch:
-        base, follower = self._base, self._follower
-        if moment == LATEST and base is not None and follower is not None and follower.is_running:
-            return base.epoch
-        return choose(self._known.root, moment, self._known)
+        taken = self._taken
+        if moment == LATEST and taken is not None and taken.number >= self._least:
+            return taken
+        epoch = choose(self._known.root, moment, self._known)
+        if moment.at is None:
+            with self._lock:
+                self._least = max(self._least, epoch.number)
+        return epoch
 
     def _rows(self, epoch: PublishedEpoch, table: TableReader, wanted: Sequence[Sequence[object]]) -> list[Row | None]:
-        place, key = self._place(table), self._key(table)
+        place, key = self._place_of(table), self._key_of(table)
         names = [key.of_row(row) for row in python_rows(key.rows(wanted))]
         with self._lock:
-            is_hot = self._is_hot_at(place, epoch, key)
+            self._unread = 0
+            is_hot = place == self._place if self._follows else self._is_hot_at(place, epoch, key)
             known = {name: self._hot.get(name) for name in names if is_hot and name in self._hot}
         missing = [number for number, name in enumerate(names) if name not in known]
-        found: dict[tuple[object, ...], Row | None] = dict(known)
+        found: dict[_Name, Row | None] = dict(known)
         if missing:
             rows = table.get_many([wanted[number] for number in missing])
             found |= {names[number]: row for number, row in zip(missing, rows, strict=True)}
             with self._lock:
-                if self._is_of(place):  # no other thread has brought the hot rows to a later epoch
+                if self._place == place:  # no other thread has brought the hot rows to a later epoch
                     for number in missing:
                         self._hot.put(names[number], found[names[number]])
         return [copy.deepcopy(found[name]) for name in names]  # a caller may change what it gets
 
-    def _place(self, table: TableReader) -> _Place:
+    def _place_of(self, table: TableReader) -> _Place:
         path, version = table.relative_path, table.version
         return _Place(path, version, self._stored.identity(path, version))
 
-    def _key(self, table: TableReader) -> Key:
+    def _key_of(self, table: TableReader) -> Key:
         return Key.of(self.name, self._stored.describe(table.relative_path))
-
-    def _is_of(self, place: _Place) -> bool:
-        return self._base is not None and self._base.place == place
 
     def _is_hot_at(self, place: _Place, epoch: PublishedEpoch, key: Key) -> bool:
         """Bring the hot rows to the version of an epoch. False for an epoch before that of the hot rows."""
-        base = self._base
-        is_later = base is None or epoch.number > base.epoch.number
-        if not self._is_of(place):
-            if not is_later:
-                return False
-            if len(self._hot):
-                self._drop(self._changed(base, place, key))
-        if is_later:
-            self._base = _Base(place, epoch)
+        if place == self._place:
+            self._epoch = max(self._epoch, epoch.number)
+            return True
+        if epoch.number <= self._epoch:
+            return False
+        self._drop(self._changed(place, key) if len(self._hot) else {})
+        self._place, self._epoch = place, epoch.number
         return True
 
     def _take_over(self, epoch: PublishedEpoch | None) -> None:
-        """Bring the hot rows to a new epoch before anybody reads it; without one, forget them.
+        """Bring the hot rows to a new epoch before anybody reads it. None: the log is gone, or another one.
 
-        What is wrong with an epoch, the next read finds, which then looks for the last epoch itself.
+        What is wrong with an epoch, the next read finds, which then chooses the epoch itself.
         """
-        with suppress(CdcViewsError):
-            if epoch is not None:
-                while not self._has_taken_over(epoch):
-                    pass
-                return
+        self._unread += 1
+        taken = None
+        if epoch is not None and self._unread <= _MOST_UNREAD:
+            try:
+                self._bring_to(epoch)
+                taken = epoch
+            except CdcViewsError:
+                pass
+            except Exception:
+                _LOG.warning('epoch %d of cache "%s" cannot be taken over', epoch.number, self.name, exc_info=True)
         with self._lock:
-            self._forget()
+            if epoch is None:
+                self._least = -1
+            if taken is None:
+                self._hot.clear()
+                self._place, self._epoch = None, -1
+            if self._follows:
+                self._taken = taken
 
-    def _has_taken_over(self, epoch: PublishedEpoch) -> bool:
-        """Nobody waits for it while it reads. False if another thread has gone on to another epoch meanwhile."""
+    def _bring_to(self, epoch: PublishedEpoch) -> None:
+        """Bring the hot rows to the version of an epoch, which nobody else does meanwhile, and no read waits for."""
         table = self.table(epoch)
-        place, key = self._place(table), self._key(table)
+        place, key = self._place_of(table), self._key_of(table)
+        if place == self._place:
+            return
         with self._lock:
-            base = self._base
-            if base is None or self._is_of(place) or epoch.number <= base.epoch.number:
-                self._is_hot_at(place, epoch, key)  # reads nothing
-                return True
-        changed = self._changed(base, place, key)
+            is_hot = len(self._hot) > 0
+        changed = self._changed(place, key) if is_hot else None
         with self._lock:
             hot = [name for name in changed or () if name in self._hot]
         # One row that is not hot brings the index up to the epoch.
         again = hot[:_MOST_READ_AGAIN] or list(changed or ())[:1]
         rows = table.get_many([changed[name] for name in again]) if changed else []
         with self._lock:
-            if self._base is not base:
-                return False
             self._drop(changed)
             for name, row in zip(again, rows, strict=True):
                 self._hot.put(name, row)
-            self._base = _Base(place, epoch)
-        return True
+            self._place, self._epoch = place, epoch.number
 
-    def _forget(self) -> None:
-        self._hot.clear()
-        self._base = None
-
-    def _drop(self, changed: Iterable[tuple[object, ...]] | None) -> None:
+    def _drop(self, changed: Iterable[_Name] | None) -> None:
         if changed is None:
             self._hot.clear()
         else:
             self._hot.drop(changed)
 
-    def _changed(
-        self, base: _Base | None, place: _Place, key: Key
-    ) -> dict[tuple[object, ...], Sequence[object]] | None:
-        """The keys whose rows were written between the version of the hot rows and another; None if not known."""
-        known = base.place if base is not None else None
-        if known is None or known.path != place.path:
+    def _changed(self, place: _Place, key: Key) -> dict[_Name, Sequence[object]] | None:
+        """The keys whose rows were written between the version of the hot rows and another.
+
+        None if they are not known, or too many.
+        """
+        base = self._place
+        if base is None or base.path != place.path:
             return None  # rebuilt, swapped or redefined
-        if known.identity is None or known.identity != self._stored.identity(known.path, known.version):
+        if base.identity is None or base.identity != self._stored.identity(base.path, base.version):
             return None  # created again, or no longer retained
         names = [each.name for each in key.fields]
-        written = self._stored.written(place.path, known.version, place.version, names)
-        if written is None:
+        written = self._stored.written(place.path, base.version, place.version, names)
+        most = min(max(_LEAST_CHANGED, 10 * len(self._hot)), _MOST_CHANGED)
+        if written is None or written.old.num_rows + written.new.num_rows > most:
             return None
         rows = (row for part in (written.old, written.new) for row in python_rows(part))
         return {key.of_row(row): [row[name] for name in names] for row in rows}

@@ -35,10 +35,11 @@ class KnownLog:
     def is_another(self) -> bool:
         """Whether the warehouse was created again since; then `id` is the new one. Raises WarehouseUnusable."""
         version, identity = self._newest
-        # First: if the log is replaced meanwhile, the old entry is not found.
-        self._newest = _newest_entry(self._folder)
-        if identity is not None and entry_identity(self._folder, version) == identity:
-            return False
+        with touching(self._folder):
+            # First: if the log is replaced meanwhile, the old entry is not found.
+            self._newest = _newest_entry(self._folder)
+            if identity is not None and entry_identity(self._folder, version) == identity:
+                return False
         before, self.id = self.id, self._read_id()  # it takes a tenth of a second
         return self.id != before
 
@@ -107,6 +108,10 @@ class KnownRecords:
         return list(self._history)
 
     def _catch_up(self) -> None:
+        with touching(self._folder):
+            self._look()
+
+    def _look(self) -> None:
         version, identity = self._seen
         is_same_log = identity is not None and entry_identity(self._folder, version) == identity
         if is_same_log and not has_entry(self._folder, version + 1):
