@@ -94,7 +94,9 @@ class Envelope:
             raise bad_event(record, "a key that is NULL or has other columns than the table's", hint=_KEY_HINT)
         for placeholder in self._placeholders:
             if placeholder in found:  # changes of different rows would be treated as changes of one row
-                raise bad_event(record, "a key stored out of line, present only as the placeholder", hint=_FULL_HINT)
+                raise bad_event(
+                    record, "a key stored out of line, present only as the placeholder", hint=NEEDS_WHOLE_ROWS
+                )
         return found
 
     def _own_key(self, record: Record) -> KeyValues:
@@ -127,7 +129,10 @@ class Envelope:
         return " and ".join(parts)
 
 
-_FULL_HINT: Final = "set REPLICA IDENTITY FULL on the table, then rebuild it from a snapshot"
+# REPLICA IDENTITY FULL must not be set while columns of the table are excluded: then its updates fail.
+NEEDS_WHOLE_ROWS: Final = (
+    "rebuild the table from a snapshot; with source.toast full, and without excluded columns, updates have whole rows"
+)
 _KEY_HINT: Final = "the table's key may have changed, or the topic belongs to another table"
 
 

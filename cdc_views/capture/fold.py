@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from cdc_views.capture.envelope import Envelope, KeyChange, KeyValues
+from cdc_views.capture.envelope import NEEDS_WHOLE_ROWS, Envelope, KeyChange, KeyValues
 from cdc_views.capture.types import column_types
 from cdc_views.capture.unchanged import IDENTITY_HINT, require_no_placeholder, unchangeable, unmarked
 from cdc_views.errors import EventError, UnresolvedToast, WrongReplicaIdentity
@@ -293,7 +293,7 @@ class Fold:
         return UnresolvedToast(
             f'table "{self._table.name}": column "{column}" was left unchanged by an update, and neither the log '
             "nor the mirror has its value",
-            hint=f'run "ALTER TABLE {self._table.name} REPLICA IDENTITY FULL", then rebuild the table from a snapshot',
+            hint=NEEDS_WHOLE_ROWS,
             table=str(self._table.name),
             column=column,
         )

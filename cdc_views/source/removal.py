@@ -16,6 +16,7 @@ from psycopg import sql
 from cdc_views.base.names import TableName
 from cdc_views.base.service_schema import SCHEMA
 from cdc_views.errors import PreflightFailed
+from cdc_views.source.checks.fixes import LOCK_TIMEOUT_S
 from cdc_views.source.connection import Connection
 from cdc_views.source.service.service_tables import identifier
 
@@ -69,17 +70,25 @@ _OWN_ROWS: Final = "DELETE FROM cdc_views.{table} AS own WHERE to_jsonb(own) ->>
 
 _HAS_FORMER: Final = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'cdc_views' AND tablename = %(name)s"
 
+_LIMITS: Final = "SET LOCAL lock_timeout = {0}; SET LOCAL statement_timeout = {0}"
+
 _IDENTITIES: Final = {"d": "DEFAULT", "n": "NOTHING", "f": "FULL"}
 
 
 def remove_from_source(connection: Connection, publication: str, slots: Sequence[str]) -> list[str]:
     """Remove the project's objects and rows, including the marker rows of `slots`. Return what was removed or kept.
 
-    The slots themselves are not touched (slot.py). Raises PreflightFailed if the role lacks a right.
+    The slots themselves are not touched (slot.py). Raises PreflightFailed if the role lacks a right, or if other
+    sessions use the tables for long.
     """
     try:
         with connection.transaction():
             return list(_removed(connection, publication, slots))
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected):
+        raise PreflightFailed(
+            f"the captured tables were not locked within {LOCK_TIMEOUT_S} s: other sessions use them",
+            hint="nothing was removed from the source; try again after long transactions have ended",
+        ) from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise PreflightFailed(
             f"the role may not remove this from the source: {error.diag.message_primary}",
@@ -98,6 +107,7 @@ def _removed(connection: Connection, publication: str, slots: Sequence[str]) -> 
 def _remove_service(connection: Connection, publication: str, slots: Sequence[str]) -> Iterator[str]:
     """Remove triggers, checks and rows, and also the schema if no other project is left."""
     tables = connection.execute(_OURS, {"publication": publication}).fetchall()
+    _lock(connection, [TableName(schema, table) for _, schema, table in tables])
     is_last = not _exists(connection, _OTHERS, publication)
     if is_last:  # first, so that they do not record the statements that follow
         for (name,) in connection.execute(_EVENT_TRIGGERS).fetchall():
@@ -115,6 +125,15 @@ def _remove_service(connection: Connection, publication: str, slots: Sequence[st
     for service in ("ddl", "truncates"):
         connection.execute(sql.SQL(_OWN_ROWS).format(table=sql.Identifier(service)), (publication,))
     yield 'rows of this project in schema "cdc_views", which other projects use'
+
+
+def _lock(connection: Connection, tables: Sequence[TableName]) -> None:
+    """Lock all tables at once: however many there are, an application waits no longer than one lock may take."""
+    connection.execute(sql.SQL(_LIMITS).format(sql.Literal(f"{LOCK_TIMEOUT_S}s")))
+    if tables:
+        names = sql.SQL(", ").join(sql.SQL("ONLY {}").format(identifier(table)) for table in tables)
+        connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(names))
+    connection.execute("SET LOCAL statement_timeout = 0")
 
 
 def _remove_from_table(connection: Connection, oid: int, table: TableName) -> Iterator[str]:

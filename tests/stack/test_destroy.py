@@ -16,6 +16,7 @@ from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.engine.capture.start import start_capture
 from cdc_views.engine.service.destroy import destroy
 from cdc_views.errors import BadConfig, PreflightFailed
+from cdc_views.source import removal
 from cdc_views.source.checks.fixes import fix_source
 from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import connect
@@ -127,6 +128,21 @@ def test_removal_by_a_role_that_may_not_removes_nothing(tables: Database) -> Non
         remove_from_source(connection, "one", ["one"])
     assert schema_of(tables) == before
     tables.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_removal_blocks_the_application_for_a_few_seconds_at_most(
+    tables: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "LOCK_TIMEOUT_S", 1)
+    fix(tables, "one", "orders", "events", "codes")
+    before = schema_of(tables)
+    with tables.connect() as report, report.transaction():
+        report.execute("SELECT count(*) FROM orders")
+        with pytest.raises(PreflightFailed, match="not locked within 1 s: other sessions use them"):
+            remove(tables, "one")
+        assert schema_of(tables) == before
+    remove(tables, "one")
+    assert "cdc_views" not in str(schema_of(tables))
 
 
 def test_removal_of_a_project_of_before_identities_were_recorded_says_so(tables: Database) -> None:
