@@ -4,7 +4,7 @@ CdcViewsError
 ├── BadInput                  exit status 2: something that the user gave cannot be used
 │   ├── BadConfig             the settings: unknown key, wrong type, missing secret
 │   ├── BadLsn
-│   ├── BadView               a view file: syntax, unknown table or option, cycle (file, line, column)
+│   ├── BadView               a view file: syntax, unknown table or option, cycle (file, line, column); or no folder
 │   │   ├── StrictViewIsFull  a strict view that could only be run as a whole
 │   │   ├── UnsupportedView   a query that cannot be kept exactly
 │   │   └── ViewCycle

@@ -18,7 +18,7 @@ class BadWarehouse(BadInput):
 
 
 class BadView(BadInput):
-    """A view file that cannot be used; the message begins with `file:line:column`."""
+    """A view file that cannot be used; the message begins with `file:line:column`. Also a missing folder of views."""
 
 
 class UnsupportedView(BadView):

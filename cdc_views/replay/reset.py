@@ -24,7 +24,7 @@ from cdc_views.config import Settings
 from cdc_views.engine.capture import broken
 from cdc_views.engine.capture.capture_removal import CaptureRemoval, remove_capture
 from cdc_views.engine.capture.captures import Capture, CurrentCapture, Reset, all_captures, current_capture
-from cdc_views.engine.capture.declared import declare
+from cdc_views.engine.capture.declared import Declared, declare, require_views_folder
 from cdc_views.engine.capture.generation import generation_facts, require_same_source, require_same_tables
 from cdc_views.engine.capture.initial import Shown, capture_or_resume
 from cdc_views.engine.capture.read_ahead import ReadAhead
@@ -43,9 +43,9 @@ from cdc_views.errors import (
 from cdc_views.log.debezium.connect import ConnectClient
 from cdc_views.log.kafka.topics import topics_below
 from cdc_views.source.catalog import estimated_rows
-from cdc_views.source.connection import connect
+from cdc_views.source.connection import Connection, connect
 from cdc_views.source.slot import read_slot
-from cdc_views.store.control import ControlLog, ControlRecord, last_published, last_takeover
+from cdc_views.store.control import ControlLog, ControlRecord, last_published, last_takeover, read_control
 
 # Errors that make a started capture useless. Other errors go away, or another capture would meet them too.
 OUTDATED: Final = (LogError, PreflightFailed, BadConfig, SchemaChanged, TableTruncated, TableUnavailable)
@@ -138,7 +138,7 @@ def _publish(base: Settings, current: CurrentCapture, session: Session, shown: S
         broken.forget(base.warehouse)  # a remembered error belongs to the old generation
     require_met(settings)
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        declared = declare(settings, connection)
+        declared = _declared(settings, connection)
         expected_rows = estimated_rows(connection, settings.source.tables)
     require_same_source(facts, declared.identity, settings.source.slot)
     require_same_tables(facts, declared.sources)
@@ -175,8 +175,15 @@ def _next_capture(base: Settings, current: CurrentCapture) -> Capture:
 
 def _facts(settings: Settings) -> dict[str, object]:
     with connect(settings.source.dsn.get_secret_value()) as connection:
-        declared = declare(settings, connection)
+        declared = _declared(settings, connection)
     return generation_facts(declared.identity, settings.source.slot, {}, declared.sources)
+
+
+def _declared(settings: Settings, connection: Connection) -> Declared:
+    """What the user declared, for a new generation."""
+    declared = declare(settings, connection)
+    require_views_folder(settings.views, read_control(settings.warehouse))
+    return declared
 
 
 def _write(base: Settings, reset: Reset) -> None:

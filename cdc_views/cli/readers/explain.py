@@ -32,7 +32,8 @@ def explain(project: Project, view: str) -> None:
         declared = declare(settings, connection, records)
     views = {compiled.definition.name: compiled for level in declared.levels for compiled in level}
     if view not in views:
-        raise UnknownView(f'no view "{view}" in "{settings.views}"', hint="views are " + ", ".join(sorted(views)))
+        hint = f"views are {', '.join(sorted(views))}" if views else 'no view file is there; see the setting "views"'
+        raise UnknownView(f'no view "{view}" in "{settings.views}"', hint=hint)
     if view in declared.refused:
         raise declared.refused[view]
     analysed = next((found for compiled, found in analyse(settings.engine, declared) if compiled is views[view]), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from cdc_views.base.names import TableName
 from cdc_views.base.stopped import StoppedTable
@@ -14,7 +15,7 @@ from cdc_views.errors import BadView, CdcViewsError
 from cdc_views.plan.compiled import CompiledView, compile_view, fingerprint_with, refused_view
 from cdc_views.source.catalog import SourceIdentity, SourceTable, read_identity
 from cdc_views.source.connection import Connection
-from cdc_views.store.control import BUILDING, ControlRecord, TableVersion, TakeoverDetail
+from cdc_views.store.control import BUILDING, PUBLISHING, ControlRecord, TableVersion, TakeoverDetail
 from cdc_views.views.definition import ViewDefinition, read_views
 from cdc_views.views.graph import ViewGraph
 
@@ -24,7 +25,7 @@ class Declared:
     """The tables and views of a project. `stopped` and `changed` are as in Mirrored.
 
     `running` are the views whose text is the one that the last engine ran, and where they are published. `refused` are
-    those of them that this version refuses.
+    those of them that this version refuses. `removed` are the views of the last epoch that are no longer declared.
     """
 
     sources: list[SourceTable]
@@ -34,14 +35,16 @@ class Declared:
     changed: Mapping[TableName, CdcViewsError] = field(default_factory=dict)
     running: Mapping[str, TableVersion] = field(default_factory=dict)
     refused: Mapping[str, BadView] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
 
 
 def declare(settings: Settings, connection: Connection, records: Sequence[ControlRecord] = ()) -> Declared:
     """Read the source's catalog and the view files. The `records` of the control log say which views are running.
 
-    Raises BadView for a view that is not running, UnknownTable, UnsupportedType.
+    Raises BadView for a view that is not running and as `require_views_folder` does, UnknownTable, UnsupportedType.
     """
     definitions = read_views(settings.views)
+    require_views_folder(settings.views, records)
     graph = ViewGraph(definitions, settings.source.tables)
     mirrored = read_mirrored(settings, connection, records)
     running = _running(definitions, records)
@@ -60,9 +63,36 @@ def declare(settings: Settings, connection: Connection, records: Sequence[Contro
                 views.append(refused_view(definition, graph.inputs(definition.name)))
         levels.append(views)
         compiled |= {view.definition.name: view for view in views}
+    removed = _published_views(records) - {definition.name for definition in definitions}
     return Declared(
-        mirrored.sources, read_identity(connection), levels, mirrored.stopped, mirrored.changed, running, refused
+        mirrored.sources,
+        read_identity(connection),
+        levels,
+        mirrored.stopped,
+        mirrored.changed,
+        running,
+        refused,
+        tuple(sorted(removed)),
     )
+
+
+def require_views_folder(folder: Path, records: Sequence[ControlRecord]) -> None:
+    """Raise BadView if the folder of views is not there, but the last published epoch has views.
+
+    A project with mirrors alone needs no folder.
+    """
+    if not folder.exists() and (views := _published_views(records)):
+        names = ", ".join(f'"{view}"' for view in sorted(views))
+        raise BadView(
+            f'no folder "{folder}" of views, and the last epoch has {names}',
+            hint='correct the setting "views", or mount the folder; to remove all views, create it without files',
+        )
+
+
+def _published_views(records: Sequence[ControlRecord]) -> set[str]:
+    """The views of the user in the last published epoch, of any generation."""
+    last = next((each for each in reversed(records) if each.kind in PUBLISHING), None)
+    return set() if last is None else {name for name, table in last.tables.items() if table.kind == "view"}
 
 
 def texts_of(views: Iterable[ViewDefinition]) -> dict[str, str]:

@@ -104,6 +104,7 @@ def _check_declared(settings: Settings) -> Iterator[Finding]:
             yield Finding("error", f'tables of "{settings.warehouse}"', error.message, error.hint or "")
         else:
             yield from _of_stopped(declared)
+            yield from _of_views_folder(settings.views, declared)
             for name, refusal in declared.refused.items():
                 yield Finding("error", f'view "{name}"', refusal.message, refusal.hint or "correct the file")
 
@@ -115,6 +116,16 @@ def _of_stopped(declared: Declared) -> Iterator[Finding]:
         yield Finding("warning", f'table "{name}"', problem, stopped.hint or RESET)
     for name, error in declared.changed.items():
         yield Finding("warning", f'table "{name}"', f"{error.message}; a run stops it", error.hint or RESET)
+
+
+def _of_views_folder(folder: Path, declared: Declared) -> Iterator[Finding]:
+    """What is not wrong if the user has removed a view file or keeps mirrors alone, but may be a wrong path."""
+    for name in declared.removed:
+        problem = f'is in the last epoch, but "{folder}" has no file for it; a run removes it'
+        yield Finding("warning", f'view "{name}"', problem, "put the file back to keep the view")
+    if not folder.exists():
+        remedy = 'correct the setting "views" if you have views'
+        yield Finding("info", f'views in "{folder}"', "there is no such folder: only mirrors are kept", remedy)
 
 
 def _records(settings: Settings) -> list[ControlRecord]:

@@ -61,6 +61,9 @@ class Supervisor:
         with connect(settings.source.dsn.get_secret_value()) as connection:
             declared = declare(settings, connection, read_control(settings.warehouse))
             require_known_tables(settings, declared)
+            if declared.removed:
+                names = ", ".join(f'"{name}"' for name in declared.removed)
+                _LOGGER.warning('no file in "%s" for %s: the next epoch is without', settings.views, names)
             expected_rows = estimated_rows(connection, settings.source.tables)
         jars = self.jars()
         # Start the JVM and Debezium at the same time: each takes seconds.
