@@ -44,7 +44,8 @@ PARTS: Final = {
                  "unit/test_engine_requests.py", "stack/test_destroy.py"),
     "Settings, views and this machine": ("stack/test_bad_input.py", "unit/test_views_graph.py",
                                          "unit/test_plan_compiled.py", "stack/test_building.py",
-                                         "spark/test_building_crash_pairs.py", "unit/test_engine_declared.py"),
+                                         "spark/test_building_crash_pairs.py", "unit/test_engine_declared.py",
+                                         "unit/test_engine_supervisor.py"),
 }  # fmt: skip
 
 

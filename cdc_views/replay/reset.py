@@ -145,7 +145,8 @@ def _publish(base: Settings, current: CurrentCapture, session: Session, shown: S
     ahead = ReadAhead(settings, declared, session, shown.reading("reading ahead"))
     capture_or_resume(settings, ahead, shown, expected_rows)
     faults.point("reset.after_capture")
-    with Engine(settings, session(), on_progress=shown.reading("reading"), take_ahead=ahead.take) as engine:
+    progress, views = shown.reading("reading"), declared.definitions
+    with Engine(settings, session(), on_progress=progress, take_ahead=ahead.take, definitions=views) as engine:
         engine.run(once=True)
 
 

@@ -37,14 +37,26 @@ class Declared:
     refused: Mapping[str, BadView] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
 
+    @property
+    def definitions(self) -> list[ViewDefinition]:
+        """What the view files declare."""
+        return [view.definition for level in self.levels for view in level]
 
-def declare(settings: Settings, connection: Connection, records: Sequence[ControlRecord] = ()) -> Declared:
+
+def declare(
+    settings: Settings,
+    connection: Connection,
+    records: Sequence[ControlRecord] = (),
+    definitions: Sequence[ViewDefinition] | None = None,
+) -> Declared:
     """Read the source's catalog and the view files. The `records` of the control log say which views are running.
 
+    With the `definitions` of a run that continues, the view files are not read.
     Raises BadView for a view that is not running and as `require_views_folder` does, UnknownTable, UnsupportedType.
     """
-    definitions = read_views(settings.views)
-    require_views_folder(settings.views, records)
+    if definitions is None:
+        definitions = read_views(settings.views)
+        require_views_folder(settings.views, records)
     graph = ViewGraph(definitions, settings.source.tables)
     mirrored = read_mirrored(settings, connection, records)
     running = _running(definitions, records)
@@ -98,6 +110,13 @@ def _published_views(records: Sequence[ControlRecord]) -> set[str]:
 def texts_of(views: Iterable[ViewDefinition]) -> dict[str, str]:
     """The hash of each view's text, for the detail of a takeover."""
     return {view.name: view.text_hash for view in views}
+
+
+def edited_files(folder: Path, definitions: Sequence[ViewDefinition]) -> list[str]:
+    """The names of the view files that declare something else than these definitions. Raises BadView."""
+    found = read_views(folder)
+    here, before = texts_of(found), texts_of(definitions)
+    return sorted({each.file.name for each in (*found, *definitions) if here.get(each.name) != before.get(each.name)})
 
 
 def _running(views: Iterable[ViewDefinition], records: Sequence[ControlRecord]) -> dict[str, TableVersion]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -59,6 +59,7 @@ from cdc_views.source.slot_watch import SlotWatch
 from cdc_views.store.control import ControlLog, ControlRecord, TakeoverDetail, read_control
 from cdc_views.store.storage import touching
 from cdc_views.store.warehouse import Warehouse
+from cdc_views.views.definition import ViewDefinition
 
 IDLE_WAIT_S: Final = 0.5  # between two markers of a database in which nothing happens
 
@@ -103,8 +104,11 @@ class Engine:
         request: SwapRequest | None = None,
         on_progress: OnProgress = lambda progress: None,
         take_ahead: TakeAhead = nothing_ahead,
+        definitions: Sequence[ViewDefinition] | None = None,
     ) -> None:
         """The caller stops `spark`. `on_progress` is called while a first epoch is read.
+
+        `definitions` are the views to run; None: those of the view files.
 
         `take_ahead` gives what was read of the tables before there was a cut. With `request`, the engine does only
         that: the tables to be replaced are not checked, whatever others may have written to them.
@@ -115,6 +119,7 @@ class Engine:
         self._request = request
         self._on_progress = on_progress
         self._take_ahead = take_ahead
+        self._definitions = definitions
         self._resources = ExitStack()
 
     def __enter__(self) -> Self:
@@ -142,7 +147,7 @@ class Engine:
         self._resources.callback(lock.release)
         require_unbroken(settings.warehouse)
         source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
-        declared = declare(settings, source, read_control(settings.warehouse))
+        declared = declare(settings, source, read_control(settings.warehouse), self._definitions)
         self._control = ControlLog.open(settings.warehouse, name, self._clock)
         known = _KnownCapture.of(self._control)
         marker = Marker(source, settings.source, name)
@@ -162,7 +167,7 @@ class Engine:
         detail = TakeoverDetail(
             source=facts,
             placeholder=placeholder,
-            views=texts_of(view.definition for level in declared.levels for view in level),
+            views=texts_of(declared.definitions),
             strategies=self._writer.views.strategies(self._tables),
             kept=self._writer.views.kept(self._tables),
             tables=tables_detail(declared.sources),

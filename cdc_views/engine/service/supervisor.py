@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from cdc_views.base.lsn import Lsn
 from cdc_views.config import Settings
 from cdc_views.engine.capture.captures import CurrentCapture, current_capture
-from cdc_views.engine.capture.declared import declare
+from cdc_views.engine.capture.declared import declare, edited_files
 from cdc_views.engine.capture.initial import Shown, capture_or_resume
 from cdc_views.engine.capture.read_ahead import ReadAhead
 from cdc_views.engine.capture.readiness import require_known_tables, require_ready
@@ -24,11 +24,12 @@ from cdc_views.engine.service.lock import only_run
 from cdc_views.engine.service.patience import AWAY, Patience
 from cdc_views.engine.service.target import current_target
 from cdc_views.engine.spark.driver import Driver, background_driver
-from cdc_views.errors import RequestFailed
+from cdc_views.errors import BadView, RequestFailed
 from cdc_views.host.signals import interrupting
 from cdc_views.source.catalog import estimated_rows
 from cdc_views.source.connection import connect
 from cdc_views.store.control import ControlRecord, read_control
+from cdc_views.views.definition import ViewDefinition
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -51,7 +52,8 @@ class Supervisor:
     def run(self, *, once: bool, until_caught_up: bool, on_epoch: OnEpoch) -> None:
         """Publish epochs for ever, or one (`once`), or everything that was committed before the start.
 
-        Raises the findings of the preflight before anything is created, and the error that ends the last engine.
+        The view files are read once, so that an edit takes effect only in another run. Raises the findings of the
+        preflight before anything is created, and the error that ends the last engine.
         """
         current = current_capture(self.base)
         settings = current.capture.settings(self.base)
@@ -77,10 +79,17 @@ class Supervisor:
             ahead = ReadAhead(settings, declared, driver.session, self.shown.reading("reading ahead"))
             capture_or_resume(settings, ahead, self.shown, expected_rows)
             until = current_target(settings) if until_caught_up else None
-            self._publish(settings, driver, ahead, once, until, on_epoch)
+            self._publish(settings, driver, ahead, declared.definitions, once, until, on_epoch)
 
     def _publish(
-        self, settings: Settings, driver: Driver, ahead: ReadAhead, once: bool, until: Lsn | None, on_epoch: OnEpoch
+        self,
+        settings: Settings,
+        driver: Driver,
+        ahead: ReadAhead,
+        definitions: Sequence[ViewDefinition],
+        once: bool,
+        until: Lsn | None,
+        on_epoch: OnEpoch,
     ) -> None:
         """Run one engine after another. An engine ends when a service or its JVM is gone; the next one starts from the
         last published epoch.
@@ -100,9 +109,16 @@ class Supervisor:
                 with (
                     interrupting(),  # an error of the cleanup after a signal must not start another engine
                     driver.naming_lost(),
-                    Engine(settings, driver.session(), on_progress=progress, take_ahead=ahead.take) as engine,
+                    Engine(
+                        settings,
+                        driver.session(),
+                        on_progress=progress,
+                        take_ahead=ahead.take,
+                        definitions=definitions,
+                    ) as engine,
                 ):
                     _LOGGER.info("engine: running")
+                    _warn_of_edits(settings.views, definitions)
                     engine.run(once=once, until=until, on_epoch=published)
                     return engine.require_none_stopped()
             except RequestFailed as error:
@@ -111,6 +127,17 @@ class Supervisor:
             except AWAY as error:
                 patience.wait(error)
                 is_captured = False
+
+
+def _warn_of_edits(folder: Path, definitions: Sequence[ViewDefinition]) -> None:
+    """Log which view files no longer declare what this run has."""
+    try:
+        if not (edited := edited_files(folder, definitions)):
+            return
+        problem = f'changed in "{folder}": {", ".join(edited)}'
+    except BadView as error:
+        problem = error.message
+    _LOGGER.warning("%s; the views of this run go on as they were at its start", problem)
 
 
 def _prepare(current: CurrentCapture) -> Callable[[SparkSession], None]:
