@@ -53,3 +53,8 @@ def test_topic_that_compacts_within_ten_minutes_is_refused() -> None:
 
 def test_topic_that_is_not_only_compacted_is_refused() -> None:
     assert 'wanted "compact"' in check_topic(topic(HOUR_MS, HOUR_MS, "compact,delete"))[0]
+
+
+def test_look_is_due_once_an_interval_and_after_the_clock_was_set_back() -> None:
+    retention = LogRetention([topic(HOUR_MS, 0)], [])
+    assert [retention.is_due(now_s) for now_s in (1e6, 1e6 + 1, 1e6 - 3600, 1e6 - 3599)] == [True, False, True, False]

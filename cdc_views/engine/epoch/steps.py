@@ -152,7 +152,8 @@ class EpochWriter:
         last = self.tables.published
         assert last is not None
         assert last.published_at is not None
-        if (self.control.clock.now() - last.published_at).total_seconds() < idle_interval_s:
+        # Negative after the clock was set back.
+        if 0 <= (self.control.clock.now() - last.published_at).total_seconds() < idle_interval_s:
             self.tables.skip(cut.end)
             return None
         record = publish_position(self.control, cut, self.tables)

@@ -39,7 +39,7 @@ class LogRetention:
 
     def is_due(self, now_s: float) -> bool:
         """Whether it is time to see if the log was read to its end; true once per interval."""
-        if now_s - self._looked_s < self._interval_s:
+        if 0 <= now_s - self._looked_s < self._interval_s:  # negative after the clock was set back
             return False
         self._looked_s = now_s
         return True
