@@ -110,15 +110,30 @@ class ViewDefinition:
 
 
 def read_views(folder: Path) -> list[ViewDefinition]:
-    """Read every `*.sql` file of a folder, by name, with the further tables of each view. Raises BadView."""
+    """Read every `*.sql` file of a folder, by name, with the further tables of each view.
+
+    A folder that does not exist has none. Raises BadView, also for what cannot be read.
+    """
     views = []
-    for file in sorted(folder.glob("*.sql")):
+    for file in _view_files(folder):
         try:
             view = parse_view(file.read_text(encoding="utf-8"), file)
         except UnicodeDecodeError:
             raise BadView(f"{file}:1:1: the file is not UTF-8") from None
+        except OSError as error:
+            raise BadView(f"{file}:1:1: the file cannot be read: {error.strerror}") from None
         views += [view, *view.derived()]
     return views
+
+
+def _view_files(folder: Path) -> list[Path]:
+    # Hidden files are those of editors and of other systems, such as the lock ".#name.sql" of Emacs.
+    try:
+        return sorted(file for file in folder.iterdir() if file.suffix == ".sql" and not file.name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise BadView(f'folder "{folder}" of views cannot be read: {error.strerror}') from None
 
 
 def parse_view(text: str, file: Path) -> ViewDefinition:

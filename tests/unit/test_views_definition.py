@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,40 @@ def test_read_views_of_another_encoding_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_bytes(b"\xff\xfe")
     with pytest.raises(BadView, match=r"a\.sql:1:1: the file is not UTF-8"):
         read_views(tmp_path)
+
+
+@pytest.mark.parametrize("name", [".#a.sql", "._a.sql", ".a.sql"])
+def test_read_views_skips_hidden_files(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.sql").write_text("CREATE MATERIALIZED VIEW a AS SELECT 1")
+    (tmp_path / name).symlink_to("user@host.123:456")  # what Emacs makes while a file is edited
+    assert [view.name for view in read_views(tmp_path)] == ["a"]
+    (tmp_path / name).unlink()
+    (tmp_path / name).write_bytes(b"\0\5\x16\7")
+    assert [view.name for view in read_views(tmp_path)] == ["a"]
+
+
+def test_read_views_of_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").symlink_to("nowhere")
+    with pytest.raises(BadView, match=r"a\.sql:1:1: the file cannot be read: No such file or directory"):
+        read_views(tmp_path)
+    (tmp_path / "a.sql").unlink()
+    (tmp_path / "a.sql").mkdir()
+    with pytest.raises(BadView, match=r"a\.sql:1:1: the file cannot be read: Is a directory"):
+        read_views(tmp_path)
+
+
+def test_read_views_of_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
+    assert read_views(tmp_path / "views") == []
+
+
+def test_read_views_of_a_folder_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "views").write_text("no folder")
+    with pytest.raises(BadView, match=r'^folder ".*/views" of views cannot be read: Not a directory'):
+        read_views(tmp_path / "views")
+    monkeypatch.setattr(os, "listdir", denied)
+    with pytest.raises(BadView, match=r"views cannot be read: Permission denied"):
+        read_views(tmp_path)
+
+
+def denied(_: object) -> list[str]:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
