@@ -49,7 +49,7 @@ class BuildingHarness(ViewHarness):
     def _building(self, view: str) -> Iterator[tuple[int, Build]]:
         """The group of a view with its number; none if the view has joined."""
         if view in self._tables.building:
-            yield from ((number, each) for number, each in enumerate(self._beside._builds) if view in each.names)
+            yield from ((number, each) for number, each in self._beside._builds.items() if view in each.names)
 
     def run_epoch(self, idle_interval_s: float = 0) -> ControlRecord | None:
         """Run the next epoch, after the views that are ready have joined."""

@@ -86,7 +86,7 @@ class Project:
         """The views that no epoch has, taken out of the epochs; the caller does what the thread would."""
         beside = without_thread(self.beside())
         beside.begin(self.takeover)
-        return beside, beside._builds
+        return beside, list(beside._builds.values())
 
     @property
     def takeover(self) -> ControlRecord:

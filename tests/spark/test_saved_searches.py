@@ -226,7 +226,7 @@ def test_view_that_is_built_beside_the_epochs_joins_them(
         h.create_view(view)
     beside = without_thread(Beside(spark, h._tables, h._writer.views))
     beside.begin(next(record for record in reversed(h.records) if record.kind == "takeover"))
-    [build] = beside._builds
+    [build] = beside._builds.values()
     for _ in range(3):
         build.bring_to(published(h))
         h._log.write(h._source.commit(history.transaction()))

@@ -47,7 +47,7 @@ class Beside:
         self._tables = tables
         self._views = views
         self._tag = f"cdc-views-beside-{uuid4()}"
-        self._builds: list[Build] = []
+        self._builds: dict[int, Build] = {}  # by number; those that have not joined yet
         self._turns = SimpleQueue[int | None]()  # numbers of builds; None ends the thread
         self._ended: dict[int, CannotBuild | None] = {}  # by the number of the build
         self._doing: dict[str, str] = {}
@@ -59,12 +59,12 @@ class Beside:
     def begin(self, takeover: ControlRecord) -> None:
         """Take the views that are worth it out of the epochs, and start to build them. No attempt may be under way."""
         tables, views = self._tables, self._views
-        for group in groups_to_build(tables, views):
+        for number, group in enumerate(groups_to_build(tables, views)):
             for view in (view for level in group for view in level):
                 # An earlier engine, or its thread if that was not ended in time, may still write to the table it built.
                 tables.renew(view.definition.name)
-            self._builds.append(Build(self._spark, tables, group, takeover))
-        for build in self._builds:
+            self._builds[number] = Build(self._spark, tables, group, takeover)
+        for build in self._builds.values():
             views.leave_out(build.names)
             for name in build.names:
                 if not tables.is_internal(name):
@@ -73,8 +73,8 @@ class Beside:
         if self._builds:
             assert tables.published is not None
             tables.built_since = tables.published.published_at
-            tables.built = frozenset(spec.path for build in self._builds for spec in build.specs.values())
-            for number in range(len(self._builds)):
+            tables.built = frozenset(spec.path for build in self._builds.values() for spec in build.specs.values())
+            for number in self._builds:
                 self._turns.put(number)
             _LOGGER.info("building beside the epochs: %s", ", ".join(sorted(tables.building)))
             faults.point("building.after_begin")
@@ -157,6 +157,7 @@ class Beside:
             faults.point("building.before_join")
             self._tables.adopt(build.specs.values(), build.at)
             _LOGGER.info("joined after epoch %s: %s", build.at.epoch, _listed(build))
+        del self._builds[number]
         for name in build.names:
             self._tables.building.pop(name, None)
         self._views.admit(build.names)
