@@ -34,22 +34,22 @@ class NotPublishedYet(CdcViewsError):
 
 
 class EpochTooOld(CdcViewsError):
-    """The last published epoch is older than the reader accepts: `age_s`, in seconds of commit time."""
+    """The last published epoch is older than the reader accepts: `age_s` of commit time, where it is known."""
 
     exit_status = 3
     retryable = True
 
-    def __init__(self, message: str, *, hint: str | None = None, age_s: float) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, age_s: float | None = None) -> None:
         super().__init__(message, hint=hint)
         self.age_s = age_s
 
 
 class EpochNotRetained(CdcViewsError):
-    """The wanted epoch can no longer be read; `oldest` is the oldest one that can."""
+    """The wanted epoch can no longer be read; `oldest` is the oldest one that can, where it is known."""
 
     exit_status = 2
 
-    def __init__(self, message: str, *, hint: str | None = None, oldest: int) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, oldest: int | None = None) -> None:
         super().__init__(message, hint=hint)
         self.oldest = oldest
 

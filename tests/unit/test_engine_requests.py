@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from cdc_views import errors
 from cdc_views.engine.epoch.swap import SwapRequest
 from cdc_views.engine.input.mirror_errors import naming_table
 from cdc_views.engine.service.requests import (
@@ -37,6 +40,8 @@ from cdc_views.errors import (
 from cdc_views.errors.log_offset import LogOffset
 from cdc_views.store.control.details import ShadowTable
 from tests.waiting import wait_for
+
+ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CdcViewsError)]
 
 REQUEST = SwapRequest("ab12", "swap", {"public.t": ShadowTable("mirrors/public/t/g-ab12", 4, 7)})
 
@@ -81,6 +86,19 @@ def test_request_that_nobody_waits_for_is_forgotten_by_the_next_engine(tmp_path:
     assert requests.take() is None
 
 
+@pytest.mark.parametrize("kind", [".answer", ".draft"])
+def test_answer_to_a_process_that_was_killed_is_forgotten(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / ".requests"
+    folder.mkdir()
+    killed, waiting = folder / f"ab12{kind}", folder / f"cd34{kind}"
+    for file in (killed, waiting):
+        file.write_text("{}")
+    two_hours_ago_s = time.time() - 7200
+    os.utime(killed, (two_hours_ago_s, two_hours_ago_s))
+    Requests(tmp_path).forget()
+    assert list(folder.iterdir()) == [waiting]
+
+
 def test_request_that_the_engine_has_taken_is_waited_for(tmp_path: Path) -> None:
     requests, settled = Requests(tmp_path), threading.Event()
     (tmp_path / ".requests").mkdir()
@@ -92,6 +110,18 @@ def test_request_that_the_engine_has_taken_is_waited_for(tmp_path: Path) -> None
     requests.answer(REQUEST)
     assert settled.wait(10)
     assert list((tmp_path / ".requests").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+def test_every_error_can_be_an_answer(kind: type[CdcViewsError]) -> None:
+    with pytest.raises(kind) as raised:
+        RequestOutcome(kind.__name__, "message", "hint").raise_error()
+    assert (type(raised.value), raised.value.message, raised.value.hint) == (kind, "message", "hint")
+
+
+def test_error_of_another_version_is_a_failed_request() -> None:
+    with pytest.raises(RequestFailed, match="message"):
+        RequestOutcome("NotAnErrorHere", "message").raise_error()
 
 
 def test_answer_without_an_error_raises_nothing() -> None:

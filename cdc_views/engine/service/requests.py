@@ -7,8 +7,9 @@ two epochs. Files need nothing but the warehouse, and they survive if either sid
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -26,6 +27,9 @@ _FOLDER: Final = ".requests"
 _PUT: Final = ".json"
 _TAKEN: Final = ".taken"
 _ANSWER: Final = ".answer"
+_DRAFT: Final = ".draft"
+# A process reads its answer at once, if it was not killed.
+_ABANDONED_S: Final = 3600
 
 _OTHER_VERSION: Final = "is the engine of another version than this command? restart it"
 
@@ -58,9 +62,12 @@ class RequestOutcome:
     hint: str | None = None
 
     def raise_error(self) -> None:
-        """Raise the error, if it is one, as if it had happened here."""
+        """Raise the error, if it is one, as if it had happened here; fields that only it has are not known.
+
+        Raises RequestFailed for a class that an engine of another version has.
+        """
         if self.error is not None:
-            raise getattr(errors, self.error)(self.message, hint=self.hint)
+            raise getattr(errors, self.error, RequestFailed)(self.message, hint=self.hint)
 
 
 @dataclass(frozen=True)
@@ -140,10 +147,19 @@ class Requests:
         return None
 
     def forget(self) -> None:
-        """Delete the requests to an earlier engine. A process that still waits asks again."""
+        """Delete the requests to an earlier engine. A process that still waits asks again.
+
+        Answers are deleted, too, once nobody waits for them any more.
+        """
         for kind in (_PUT, _TAKEN):
             for file in self._folder.glob(f"*{kind}"):
                 file.unlink(missing_ok=True)
+        abandoned_s = time.time() - _ABANDONED_S
+        for kind in (_ANSWER, _DRAFT):
+            for file in self._folder.glob(f"*{kind}"):
+                with suppress(FileNotFoundError):
+                    if file.stat().st_mtime < abandoned_s:
+                        file.unlink()
 
     def answer(self, request: Request, error: errors.CdcViewsError | None = None) -> None:
         """Answer a request that was taken."""
@@ -197,6 +213,6 @@ class Requests:
         return self._folder / f"{request}{kind}"
 
     def _write(self, file: Path, content: bytes) -> None:
-        draft = file.with_suffix(".draft")
+        draft = file.with_suffix(_DRAFT)
         draft.write_bytes(content)
         os.replace(draft, file)
