@@ -36,7 +36,7 @@ WhyFull = Literal[
 ]
 """Why a view was computed in full in an epoch (docs/cli.md says what each means)."""
 
-UpkeepStep = Literal["compaction", "checkpoint", "sweep", "leftovers"]
+UpkeepStep = Literal["compaction", "checkpoint", "sweep", "leftovers", "failed"]
 
 
 class Stages:

@@ -34,7 +34,7 @@ PARTS: Final = {
     "The log": ("stack/test_log_faults.py", "stack/test_random_ddl.py", "stack/test_stopped_tables.py"),
     "Events": ("stack/test_bad_events.py", "spark/test_bad_events.py", "stack/test_replica_identity.py",
                "stack/test_types.py"),
-    "The disk": ("faults/test_disk_full.py", "unit/test_store_disk.py"),
+    "The disk": ("faults/test_disk_full.py", "unit/test_store_disk.py", "unit/test_engine_maintenance.py"),
     "Reading": ("unit/test_reading.py", "unit/test_reading_moments.py", "unit/test_reading_changes.py",
                 "unit/test_reading_timeline.py", "unit/test_reading_cache.py", "unit/test_reading_sql.py",
                 "unit/test_query_processes.py", "unit/test_http_reading.py", "unit/test_http_sizes.py",

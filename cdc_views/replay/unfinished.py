@@ -60,6 +60,9 @@ def claimed(root: Path, wanted: WantedRebuild, note: Callable[[str], None]) -> I
                 _refuse_same(file, wanted)
                 continue
             left = read_rebuild(file)
+            if left is None:
+                os.close(descriptor)
+                continue
             # The engine may still be working on a request of the killed process.
             Requests(root).settle(left.id, lambda: holder(root) is not None)
             if ours is None and wanted.is_met_by(left):
@@ -105,10 +108,9 @@ def remove(root: Path, rebuild: str) -> None:
 
 
 def _refuse_same(file: Path, wanted: WantedRebuild) -> None:
-    try:
-        running = read_rebuild(file)
-    except FileNotFoundError:
-        return  # it has ended in the meantime
+    running = read_rebuild(file)
+    if running is None:
+        return
     if both := sorted(set(running.names) & set(wanted.names)):
         raise RebuildRunning(
             f'table "{both[0]}" is being rebuilt by process {running.pid}', hint="wait for it, or stop that process"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from dataclasses import replace
@@ -21,11 +22,15 @@ from cdc_views.engine.epoch.steps import EpochWriter
 from cdc_views.engine.tables import Tables, as_published, mirror_spec, path_part
 from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.maintain import ViewResult, ViewRunner
-from cdc_views.errors import Fenced
+from cdc_views.errors import DiskFull, Fenced, WarehouseUnusable
 from cdc_views.replay.unfinished import WantedRebuild, claimed
 from cdc_views.store.control.control_log import ControlLog, ControlRecord, TableVersion
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.store.warehouse import Warehouse
+from cdc_views.store.delta_log.versions import Stamp
+from cdc_views.store.index.driver_table import DriverTable
+from cdc_views.store.storage import unusable
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
+from cdc_views.store.warehouse import Changes, Warehouse
 from cdc_views.testing import HandClock, Insert, Update
 from cdc_views.testing.memory.ddl import read_tables
 from cdc_views.testing.memory.memory_log import MemoryLog
@@ -34,6 +39,9 @@ from cdc_views.testing.memory.memory_source import MemorySource
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
 SETTINGS = UpkeepSettings(merged_files=3, keep_hours=0, keep_epochs=2, keep_tables_hours=0, share=1)
+ROWS = pa.schema([("id", pa.int64()), ("n", pa.string())])
+VIEW = TableSpec("a_view", "views/a_view/f", ROWS, ("id",))
+INTERNAL = TableSpec("_cv_a_view_1", "internal_views/_cv_a_view_1/f", ROWS, ("id",))
 NO_SPARK = cast(SparkSession, None)
 
 
@@ -71,6 +79,21 @@ class Engine:
 
     def maintenance(self, settings: UpkeepSettings = SETTINGS) -> Upkeep:
         return Upkeep(self.root, self.tables, self.control, settings)
+
+    def damaged(self, spec: TableSpec) -> Path:
+        """A table with a compaction due, and a file whose pages cannot be read."""
+        self.tables.add(spec)
+        for number in range(5):
+            rows = pa.table([range(100 * number, 100 * number + 100), ["some text"] * 100], schema=ROWS)
+            stamp = Stamp(1, self.control.new_attempt(), "0/1")
+            version = self.tables.warehouse.commit(
+                spec, self.tables.version(spec.name), Changes(None, rows, all_new=True), stamp
+            )
+            self.tables.stand_at({spec.name: version})
+        file = next((self.root / spec.path).glob("*.parquet"))
+        content = file.read_bytes()
+        file.write_bytes(content[:10] + bytes(50) + content[60:])
+        return file
 
     def table(self, path: str) -> Path:
         folder = self.root / path
@@ -188,3 +211,109 @@ def test_shadows_of_a_rebuild_under_way_stay_and_those_of_one_that_was_left_go(e
     assert not shadow.exists()
     assert not file.exists()
     assert (engine.root / engine.tables.specs["public.t"].path).exists()
+
+
+def is_compacted(engine: Engine, version: int) -> bool:
+    """Whether upkeep made a version of the mirror after this one."""
+    return engine.tables.version("public.t") > version
+
+
+@pytest.mark.proves(
+    wrong="A data file of a view is damaged: upkeep cannot merge it with others",
+    seen="no error: a line that compaction of the table failed, every ten minutes, and the step `failed` in "
+    "[metrics.md](metrics.md). The table of an internal view is replaced",
+    do="run `cdc-views rebuild NAME --from earliest --swap`",
+)
+def test_damaged_file_of_a_view_stops_neither_the_engine_nor_the_upkeep_of_other_tables(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(6):
+        engine.epoch()
+    file, version = engine.damaged(VIEW), engine.tables.version("public.t")
+    maintenance, of_view = engine.maintenance(), engine.tables.version(VIEW.name)
+    maintenance.run()
+    maintenance.run()
+    [record] = [each for each in caplog.records if each.levelname == "ERROR"]  # not tried again at once
+    assert 'compaction of table "a_view" failed' in record.message
+    assert is_compacted(engine, version)
+    assert (file.exists(), engine.tables.version(VIEW.name)) == (True, of_view)
+    del engine.tables.specs[VIEW.name]  # the epochs of this test have no views
+    assert engine.epoch().detail["upkeep"]["failed"] == 1
+
+
+def test_damaged_internal_table_is_replaced_once(engine: Engine) -> None:
+    engine.damaged(INTERNAL)
+    maintenance = engine.maintenance()
+    maintenance.run()
+    path = engine.tables.specs[INTERNAL.name].path
+    assert path.startswith(f"{INTERNAL.path}-")
+    assert not engine.tables.is_published(INTERNAL.name)
+    maintenance.run()
+    assert engine.tables.specs[INTERNAL.name].path == path
+
+
+def test_upkeep_that_fails_at_a_damaged_file_of_a_fenced_engine_ends_it(engine: Engine) -> None:
+    engine.damaged(VIEW)
+    ControlLog.open(engine.root, "second").take_over()
+    with pytest.raises(Fenced):
+        next(engine.maintenance()._steps_of(VIEW.name, 1))
+
+
+@pytest.mark.parametrize("error", [Fenced("another writer"), unusable(errno.ENOSPC, "/data")])
+def test_upkeep_passes_on_what_ends_an_engine(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(TableUpkeep, "sweep", fail)
+    with pytest.raises((Fenced, DiskFull)):
+        engine.maintenance().run()
+
+
+def test_error_after_a_compaction_was_committed_ends_the_engine(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    for _ in range(6):
+        engine.epoch()
+    monkeypatch.setattr(DriverTable, "index_new_files", fail)
+    with pytest.raises(WarehouseUnusable):
+        engine.maintenance().run()
+
+
+def test_stray_files_are_no_leftovers_and_stop_no_engine(engine: Engine) -> None:
+    old = engine.table("views/a_view/old")
+    stray = [engine.root / "views/a_view/.DS_Store", engine.root / "views/README"]
+    for file in stray:
+        file.write_bytes(b"x")
+    engine.maintenance().run()
+    assert [file.exists() for file in (*stray, old)] == [True, True, False]
+
+
+def test_file_that_is_no_rebuild_stops_no_engine_and_its_tables_stay(engine: Engine) -> None:
+    shadow = engine.table("mirrors/public/t/g-x")
+    file = engine.root / ".rebuilds/x.json"
+    file.parent.mkdir()
+    file.write_bytes(b"")
+    settings = SETTINGS.model_copy(update={"keep_tables_hours": 1})
+    os.utime(shadow, (0, 0))
+    engine.maintenance(settings).run()
+    assert shadow.exists()
+    assert file.exists()
+
+
+def test_rebuild_and_tables_of_another_user_stay(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    old, shadow = engine.table("views/old/1"), engine.table("mirrors/public/t/g-x")
+    file = engine.root / ".rebuilds/x.json"
+    file.parent.mkdir()
+    file.write_bytes(b"{}")
+    monkeypatch.setattr("cdc_views.engine.upkeep.rebuilds.os.open", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)
+    engine.maintenance().run()
+    assert [each.exists() for each in (file, old, shadow)] == [True, True, True]

@@ -73,3 +73,9 @@ def test_finished_rebuild_is_forgotten(tmp_path: Path) -> None:
     one, _ = claim(tmp_path, WANTED)
     unfinished.finish(tmp_path, one)
     assert claim(tmp_path, WANTED)[1] is False
+
+
+def test_file_that_is_no_rebuild_refuses_none(tmp_path: Path) -> None:
+    (tmp_path / ".rebuilds").mkdir()
+    (tmp_path / ".rebuilds/x.json").write_bytes(b"")
+    assert claim(tmp_path, WANTED)[1] is False

@@ -1,21 +1,25 @@
 """Upkeep in slots between two epochs, within a share of the engine's time.
 
 Steps are small but cannot be interrupted: one may exceed the time of its slot, which is deducted from the next slots.
-docs/upkeep.md says what upkeep does and what it keeps.
+No epoch waits for upkeep: a step that fails for one table, for example at a damaged file, is logged and skipped for a
+while. docs/upkeep.md says what upkeep does and what it keeps.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.engine.tables import SHADOW_SEPARATOR, Tables
-from cdc_views.engine.upkeep.rebuilds import forget_left, unfinished_rebuilds
+from cdc_views.engine.upkeep.rebuilds import began_by_file, forget_left, read_rebuild, rebuild_files
+from cdc_views.errors import CdcViewsError, DiskFull, Fenced, StackError
+from cdc_views.errors.unexpected import described
 from cdc_views.metrics import UpkeepStep
 from cdc_views.store.control import INTERNAL_VIEW_FOLDER, MIRROR_FOLDER, VIEW_FOLDER, ControlLog, Needed, needed
 from cdc_views.store.delta_log import LOG_FOLDER, Stamp
@@ -30,8 +34,12 @@ _MOST_EARNED_S: Final = 1.0
 # limit when epochs follow each other too fast.
 _BEHIND: Final = 4
 _LEFTOVERS_EVERY_S: Final = 600
+# A step that has failed is skipped for this time.
+_AGAIN_S: Final = 600
 _HOUR_S: Final = 3600
 _FROM_EPOCH: Final = "epoch:"
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class Upkeep:
@@ -48,6 +56,7 @@ class Upkeep:
         self._saved_s = _MOST_SAVED_S
         self._last_slot = time.monotonic()
         self._looked_for_leftovers = -math.inf
+        self._again_at: dict[str, float] = {}  # by the name of a step that has failed
 
     def slot(self) -> None:
         """Do due steps while the share of time allows it, else one step that is far overdue.
@@ -90,24 +99,77 @@ class Upkeep:
             self._next += 1
         yield from self._steps_of_control(times)
         if times == 1 and time.monotonic() - self._looked_for_leftovers >= _LEFTOVERS_EVERY_S:
-            self._remove_leftovers()
             self._looked_for_leftovers = time.monotonic()
-            yield "leftovers"
+            if self._does("removal of leftovers", self._remove_leftovers):
+                yield "leftovers"
 
     def _steps_of(self, name: str, times: int) -> Iterator[UpkeepStep]:
-        table = self._upkeep_of(name)
-        if not table.catch_up(self._tables.version(name)):
-            return  # the version of another writer: the next commit raises the error
-        while files := table.files_due(times):
-            self._tables.stand_at({name: table.compact(files, self._stamp())})
+        table, version = self._upkeep_of(name), self._tables.version(name)
+        if not self._does("reading the log", lambda: table.catch_up(version), table):
+            return  # it cannot be read, or has the version of another writer: the next commit raises the error
+        while self._does("compaction", lambda: self._compact(table, times), table):
             yield "compaction"
-        if table.is_checkpoint_due(times):
-            table.checkpoint()
+        if self._does("checkpoint", lambda: self._checkpoint(table, times), table):
             yield "checkpoint"
-        if table.is_sweep_due(times):
+        if self._does("sweep", lambda: self._sweep(table, times), table):
+            yield "sweep"
+
+    def _does(self, step: str, do: Callable[[], bool], table: TableUpkeep | None = None) -> bool:
+        """Do a step that no epoch needs, and return whether it was due.
+
+        A step that fails is logged, and skipped for a while. Raises Fenced, DiskFull, DriverLost, and any error after a
+        commit, from which only recovery can continue.
+        """
+        name = table.spec.name if table is not None else None
+        step = step if name is None else f'{step} of table "{name}"'
+        if time.monotonic() < self._again_at.get(step, -math.inf):
+            return False
+        try:
+            with touching(self._root):
+                return do()
+        except (Fenced, DiskFull, StackError):
+            raise
+        except Exception as error:
+            self._control.require_writer()
+            if table is not None:
+                self._go_on_without(table, error)
+            self._again_at[step] = time.monotonic() + _AGAIN_S
+            self._tables.upkeep_done.did("failed")
+            shown = error.message if isinstance(error, CdcViewsError) else described(error)
+            fields = {"table": name, "error": type(error).__name__}
+            text = "%s failed, and is skipped for %d minutes: %s"
+            _LOGGER.error(text, step, _AGAIN_S // 60, shown, extra={"fields": fields})
+            return False
+
+    def _go_on_without(self, table: TableUpkeep, error: Exception) -> None:
+        """Raise the error of a step that has committed. An internal table, which may be damaged, is replaced."""
+        name = table.spec.name
+        if self._tables.specs[name] != table.spec:
+            return  # replaced after an earlier step
+        if self._tables.is_internal(name):
+            self._tables.renew(name)
+            _LOGGER.warning('internal view "%s": computing it again in "%s"', name, self._tables.specs[name].path)
+        elif self._tables.warehouse.latest_version(table.spec.path) != self._tables.version(name):
+            raise error
+
+    def _compact(self, table: TableUpkeep, times: int) -> bool:
+        files = table.files_due(times)
+        if files:
+            self._tables.stand_at({table.spec.name: table.compact(files, self._stamp())})
+        return bool(files)
+
+    def _checkpoint(self, table: TableUpkeep, times: int) -> bool:
+        is_due = table.is_checkpoint_due(times)
+        if is_due:
+            table.checkpoint()
+        return is_due
+
+    def _sweep(self, table: TableUpkeep, times: int) -> bool:
+        is_due = table.is_sweep_due(times)
+        if is_due:
             oldest = self._needed().oldest.get(table.spec.path, 0)
             table.sweep(oldest, self._as_writer_at())
-            yield "sweep"
+        return is_due
 
     def _steps_of_control(self, times: int) -> Iterator[UpkeepStep]:
         if self._of_control.is_compaction_due(times):
@@ -134,8 +196,9 @@ class Upkeep:
         return Stamp(self._tables.published.epoch, self._control.last_attempt, str(self._tables.position))
 
     def _needed(self) -> Needed:
-        rebuilds = unfinished_rebuilds(self._root)
-        begun = [*rebuilds.values(), *filter(None, [self._tables.built_since])]
+        began = began_by_file(self._root)
+        begun = [*began.values(), *filter(None, [self._tables.built_since])]
+        rebuilds = filter(None, map(read_rebuild, began))
         origins = [rebuild.origin.rpartition(_FROM_EPOCH) for rebuild in rebuilds]
         return needed(
             self._control.records,
@@ -154,11 +217,12 @@ class Upkeep:
         self._control.require_writer()
         return now
 
-    def _remove_leftovers(self) -> None:
+    def _remove_leftovers(self) -> bool:
         """Remove tables that nobody reads: replaced long ago, of removed views, of abandoned rebuilds."""
         now = self._as_writer_at()
         forget_left(self._root, self._control.clock.now() - timedelta(hours=self._settings.keep_tables_hours))
-        rebuilds = tuple(f"{SHADOW_SEPARATOR}{rebuild.id}" for rebuild in unfinished_rebuilds(self._root))
+        # By the names of the files: one may be unreadable.
+        rebuilds = tuple(f"{SHADOW_SEPARATOR}{file.stem}" for file in rebuild_files(self._root))
         used = {spec.path for spec in self._tables.specs.values()} | self._needed().oldest.keys() | self._tables.built
         folders = (f"{MIRROR_FOLDER}*/*/*", f"{VIEW_FOLDER}*/*", f"{INTERNAL_VIEW_FOLDER}*/*")
         found = [table for folder in folders for table in self._root.glob(folder)]
@@ -167,10 +231,14 @@ class Upkeep:
         above = {str(folder) for path in used for folder in PurePosixPath(path).parents}
         left = [path for path in paths if path not in used | above and not path.endswith(rebuilds)]
         remove_tables(self._root, left, self._control.require_writer)
+        return True
 
     def _is_old(self, table: Path, now: float) -> bool:
         """Whether nothing was written to a table for keep_tables_hours, so that nobody is about to publish it."""
-        written = max(_written(table), _written(table / LOG_FOLDER))
+        try:
+            written = max(_written(table), _written(table / LOG_FOLDER))
+        except OSError:
+            return False  # not a folder, or one of another user
         return now - written >= self._settings.keep_tables_hours * _HOUR_S
 
 

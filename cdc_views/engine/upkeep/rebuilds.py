@@ -35,34 +35,41 @@ class Unfinished:
     compared: bool = False
 
 
-def read_rebuild(file: Path) -> Unfinished:
-    """The rebuild of a file. Raises FileNotFoundError if it has ended meanwhile."""
-    fields = orjson.loads(file.read_bytes())
-    return Unfinished(**{**fields, "names": tuple(fields["names"])})
+def read_rebuild(file: Path) -> Unfinished | None:
+    """The rebuild of a file; None if it has ended meanwhile, or the file cannot be read as one."""
+    try:
+        fields = orjson.loads(file.read_bytes())
+        return Unfinished(**{**fields, "names": tuple(fields["names"])})
+    except (FileNotFoundError, PermissionError, ValueError, LookupError, TypeError):
+        return None
 
 
 def rebuild_files(root: Path) -> list[Path]:
-    """The files of all rebuilds of a warehouse."""
+    """The files of all rebuilds of a warehouse. The name of each is the rebuild's id."""
     return sorted((root / FOLDER).glob("*.json"))
 
 
-def unfinished_rebuilds(root: Path) -> dict[Unfinished, datetime]:
-    """Every unfinished rebuild, with the time of its start."""
+def began_by_file(root: Path) -> dict[Path, datetime]:
+    """When each unfinished rebuild began, by its file."""
     found = {}
     for file in rebuild_files(root):
         with suppress(FileNotFoundError):  # it has ended meanwhile
-            found[read_rebuild(file)] = _began(file)
+            found[file] = _began(file)
     return found
 
 
 def forget_left(root: Path, before: datetime) -> None:
-    """Forget interrupted rebuilds that began before this time."""
+    """Forget interrupted rebuilds that began before this time, except those of another user."""
     for file in rebuild_files(root):
-        descriptor = locked(file)
-        if descriptor is not None:
-            if _began(file) <= before:
-                file.unlink()
-            os.close(descriptor)
+        with suppress(PermissionError):
+            descriptor = locked(file)
+            if descriptor is None:
+                continue
+            try:
+                if _began(file) <= before:
+                    file.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def locked(file: Path) -> int | None:

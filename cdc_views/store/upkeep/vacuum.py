@@ -5,9 +5,9 @@ A crash leaves the same kind of garbage, a data file that no version names, and 
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -18,6 +18,8 @@ from cdc_views.store.delta_log.entries import LOG_FOLDER, data_file
 
 _TRASH: Final = ".removed"
 _DATA: Final = (".parquet", ".bin")
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 def files_of(table: Path, actions: Iterable[Mapping[str, Any]]) -> set[Path]:
@@ -56,16 +58,21 @@ def remove_tables(root: Path, paths: Iterable[str], require_writer: Callable[[],
     """Remove whole tables, and what an interrupted call has left; returns how many.
 
     `require_writer` is called before each removal: another engine may publish a table at the same path again. The
-    folder is moved first, since a table that lacks half of its files must not look like a table.
+    folder is moved first, since a table that lacks half of its files must not look like a table. A folder that the
+    operating system refuses to move is logged and stays.
     """
     trash = root / _TRASH
     removed = 0
     for path in paths:
         require_writer()
         trash.mkdir(exist_ok=True)
-        with suppress(FileNotFoundError):  # a rebuild has removed its own table
+        try:
             (root / path).rename(trash / uuid4().hex)
             removed += 1
+        except FileNotFoundError:
+            pass  # a rebuild has removed its own table
+        except PermissionError as error:
+            _LOGGER.warning('"%s" is no longer needed, and cannot be removed: %s', root / path, error.strerror)
         faults.point("upkeep.after_leftover_moved")
     shutil.rmtree(trash, ignore_errors=True)
     return removed
