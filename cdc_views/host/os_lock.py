@@ -7,7 +7,7 @@ mode, so asking who holds a lock would take it for a moment; and without flock i
 from __future__ import annotations
 
 import fcntl
-from typing import IO
+from typing import IO, Any
 
 
 def try_lock(file: int | IO[str]) -> bool:
@@ -17,3 +17,12 @@ def try_lock(file: int | IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def is_locked(file: int | IO[Any]) -> bool:
+    """Whether another process has the lock of an open file. Asking takes the shared lock until the file is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False

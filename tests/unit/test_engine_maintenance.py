@@ -317,3 +317,37 @@ def test_rebuild_and_tables_of_another_user_stay(engine: Engine, monkeypatch: py
     monkeypatch.setattr(Path, "rename", refuse)
     engine.maintenance().run()
     assert [each.exists() for each in (file, old, shadow)] == [True, True, True]
+
+
+def test_epochs_are_kept_for_a_rebuild_while_it_runs_and_for_keep_hours_after(engine: Engine) -> None:
+    def oldest() -> int:
+        return maintenance._needed().oldest[path]
+
+    maintenance = engine.maintenance(SETTINGS.model_copy(update={"keep_hours": 1}))
+    path = engine.tables.specs["public.t"].path
+    with claimed(engine.root, WantedRebuild(["public.t"], "earliest", "g", swap=False), lambda note: None):
+        [file] = (engine.root / ".rebuilds").glob("*.json")
+        os.utime(file, (engine.clock.now().timestamp() - 1,) * 2)
+        first = engine.tables.version("public.t")
+        for _ in range(6):
+            engine.epoch()
+        engine.clock.advance(5 * 3600)
+        engine.epoch()
+        assert oldest() <= first
+    engine.clock.advance(3600)
+    assert oldest() <= first
+    engine.clock.advance(1)
+    assert oldest() > first
+
+
+def test_epoch_that_a_rebuild_starts_from_is_kept_for_as_long(engine: Engine) -> None:
+    maintenance, path = engine.maintenance(), engine.tables.specs["public.t"].path
+    begin = engine.tables.published
+    assert begin is not None
+    wanted = WantedRebuild(["public.t"], f"epoch:{begin.epoch}", "g", swap=False)
+    with claimed(engine.root, wanted, lambda note: None):
+        for _ in range(6):
+            engine.epoch()
+        assert maintenance._needed().oldest[path] == begin.tables["public.t"].version
+    engine.clock.advance(1)
+    assert maintenance._needed().oldest[path] > begin.tables["public.t"].version

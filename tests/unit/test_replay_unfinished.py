@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cdc_views.errors import RebuildRunning
+from cdc_views.host.os_lock import is_locked
 from cdc_views.replay import unfinished
 from cdc_views.replay.unfinished import WantedRebuild, claimed
 
@@ -79,3 +81,11 @@ def test_file_that_is_no_rebuild_refuses_none(tmp_path: Path) -> None:
     (tmp_path / ".rebuilds").mkdir()
     (tmp_path / ".rebuilds/x.json").write_bytes(b"")
     assert claim(tmp_path, WANTED)[1] is False
+
+
+def test_rebuild_continues_although_the_engine_asks_at_that_moment_whether_it_runs(tmp_path: Path) -> None:
+    one, _ = claim(tmp_path, WANTED)
+    with (tmp_path / f".rebuilds/{one}.json").open("rb") as probe:
+        assert not is_locked(probe)
+        threading.Timer(0.01, probe.close).start()
+        assert claim(tmp_path, WANTED) == (one, True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 from pathlib import Path
 from typing import Final
 
+from cdc_views.host.os_lock import is_locked
 from cdc_views.store.storage import touching
 
 LOCK_FOLDER: Final = ".lock"
@@ -26,8 +26,4 @@ def _holding_pid(file: Path) -> int | None:
     if not file.exists():
         return None
     with file.open("rb") as probe:
-        try:
-            fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return int(file.read_text().strip() or 0)
-    return None
+        return int(file.read_text().strip() or 0) if is_locked(probe) else None

@@ -11,13 +11,13 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from cdc_views.config import UpkeepSettings
 from cdc_views.engine.tables import SHADOW_SEPARATOR, Tables
-from cdc_views.engine.upkeep.rebuilds import began_by_file, forget_left, read_rebuild, rebuild_files
+from cdc_views.engine.upkeep.rebuilds import began_by_file, forget_left, is_running, read_rebuild, rebuild_files
 from cdc_views.errors import CdcViewsError, DiskFull, Fenced, StackError
 from cdc_views.errors.unexpected import described
 from cdc_views.metrics import UpkeepStep
@@ -56,6 +56,7 @@ class Upkeep:
         self._saved_s = _MOST_SAVED_S
         self._last_slot = time.monotonic()
         self._looked_for_leftovers = -math.inf
+        self._ran_at: dict[Path, float] = {}  # when each rebuild was last seen running, or first seen
         self._again_at: dict[str, float] = {}  # by the name of a step that has failed
 
     def slot(self) -> None:
@@ -196,7 +197,7 @@ class Upkeep:
         return Stamp(self._tables.published.epoch, self._control.last_attempt, str(self._tables.position))
 
     def _needed(self) -> Needed:
-        began = began_by_file(self._root)
+        began = self._rebuilds_to_keep()
         begun = [*began.values(), *filter(None, [self._tables.built_since])]
         rebuilds = filter(None, map(read_rebuild, began))
         origins = [rebuild.origin.rpartition(_FROM_EPOCH) for rebuild in rebuilds]
@@ -207,6 +208,16 @@ class Upkeep:
             rebuilding_since=min(begun, default=None),
             rebuilt_from=[int(epoch) for _, found, epoch in origins if found],
         )
+
+    def _rebuilds_to_keep(self) -> dict[Path, datetime]:
+        """The files of the rebuilds for which epochs are kept, and when each began.
+
+        One that was killed, or has only compared, can be continued for `keep_hours` as if it was running.
+        """
+        now, began = self._control.clock.monotonic(), began_by_file(self._root)
+        self._ran_at = {file: now if is_running(file) else self._ran_at.get(file, now) for file in began}
+        kept_s = self._settings.keep_hours * _HOUR_S
+        return {file: at for file, at in began.items() if now - self._ran_at[file] <= kept_s}
 
     def _as_writer_at(self) -> float:
         """A time at which this is the writer. Raises Fenced.

@@ -14,9 +14,12 @@ from typing import Final
 
 import orjson
 
-from cdc_views.host.os_lock import try_lock
+from cdc_views.host.os_lock import is_locked, try_lock
+from cdc_views.host.waiting import wait_until
 
 FOLDER: Final = ".rebuilds"
+# Asking whether a rebuild is running holds its lock for a moment.
+_ASKED_S: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,13 @@ def began_by_file(root: Path) -> dict[Path, datetime]:
     return found
 
 
+def is_running(file: Path) -> bool:
+    """Whether a process works on the rebuild of this file."""
+    with suppress(FileNotFoundError, PermissionError), file.open("rb") as probe:
+        return is_locked(probe)
+    return False
+
+
 def forget_left(root: Path, before: datetime) -> None:
     """Forget interrupted rebuilds that began before this time, except those of another user."""
     for file in rebuild_files(root):
@@ -78,8 +88,9 @@ def locked(file: Path) -> int | None:
         descriptor = os.open(file, os.O_RDWR)
     except FileNotFoundError:
         return None
+    is_held = wait_until(lambda: try_lock(descriptor), _ASKED_S, _ASKED_S / 10)
     with suppress(FileNotFoundError):
-        if try_lock(descriptor) and os.fstat(descriptor).st_ino == file.stat().st_ino:
+        if is_held and os.fstat(descriptor).st_ino == file.stat().st_ino:
             return descriptor
     os.close(descriptor)
     return None
