@@ -106,7 +106,7 @@ def rebuild(
     `jars` are Delta's; `note` gets a line about each step. Raises NotSelfContained, BadReplay, UnknownView, LogGap,
     TableUnavailable, UnresolvedToast, RebuildRunning, WarehouseUnusable, and as a swap does.
     """
-    with ExitStack() as resources, touching(settings.warehouse):
+    with ExitStack() as resources:
         source = resources.enter_context(connect(settings.source.dsn.get_secret_value()))
         declared = _with_placeholder(settings, declare(settings, source, read_control(settings.warehouse)))
         require_no_reset(settings.warehouse)
@@ -118,13 +118,15 @@ def rebuild(
         starts = start_offsets(plan, log, read_control(settings.warehouse))
         _require_readable(plan, settings.warehouse)
         wanted = unfinished.WantedRebuild(plan.names, str(origin), base.generation or "", swap)
-        ours, is_continued = resources.enter_context(unfinished.claimed(settings.warehouse, wanted, note))
+        with touching(settings.warehouse):
+            ours, is_continued = resources.enter_context(unfinished.claimed(settings.warehouse, wanted, note))
         if is_continued:
             note(f"continuing rebuild {ours.id}")
         faults.point("rebuild.after_plan")
         spark = resources.enter_context(session_for(settings.engine, jars))
         work = _Rebuild(settings, plan, log, starts, spark, ours, on_progress, note)
-        return work.run(swap)
+        with touching(settings.warehouse):
+            return work.run(swap)
 
 
 class _Rebuild:
@@ -245,7 +247,8 @@ class _Rebuild:
         self._note("waiting for the open transactions in Postgres, then reading the tables")
         with exported_snapshot(self._settings.source.dsn.get_secret_value()) as snapshot:
             for name in names:
-                with snapshot_rows(snapshot, self._spark, self._shadows.tables.sources[name]) as rows:
+                folder = self._root / self._shadows.tables.specs[name].path
+                with snapshot_rows(snapshot, self._spark, self._shadows.tables.sources[name], folder) as rows:
                     self._shadows.fill(name, rows, stamp_of(base, snapshot.position))
                 self._note(f"{name}: read from Postgres at {snapshot.position}")
                 faults.point("rebuild.after_first_mirror")

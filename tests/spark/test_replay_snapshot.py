@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -26,13 +27,15 @@ class Snapshot:
         return iter([self._row])
 
 
-def test_row_of_a_snapshot_is_what_postgres_printed(spark: SparkSession) -> None:
-    with snapshot_rows(cast(Any, Snapshot("1", "2", "text")), spark, table()) as rows:
+@pytest.mark.parametrize("name", ["plain", "a [b] {c} *?"])
+def test_row_of_a_snapshot_is_what_postgres_printed(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with snapshot_rows(cast(Any, Snapshot("1", "2", "text")), spark, table(), tmp_path / name) as rows:
         assert [tuple(row) for row in rows.collect()] == [(1, 2, "text")]
 
 
-def test_row_of_a_snapshot_that_holds_the_placeholder_is_refused(spark: SparkSession) -> None:
+def test_row_of_a_snapshot_that_holds_the_placeholder_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     row = Snapshot("1", "2", f"not {PLACEHOLDER} again")
     refused = pytest.raises(UnresolvedToast, match='column "body" would hold the placeholder')
-    with refused, snapshot_rows(cast(Any, row), spark, table()):
+    with refused, snapshot_rows(cast(Any, row), spark, table(), tmp_path):
         pass

@@ -124,8 +124,7 @@ class Engine:
 
     def __enter__(self) -> Self:
         try:
-            with touching(self._settings.warehouse):
-                self._start()
+            self._start()
         except BaseException:
             self._resources.close()
             raise
@@ -141,13 +140,20 @@ class Engine:
         self._resources.close()
 
     def _start(self) -> None:
-        settings, name = self._settings, uuid4().hex
+        settings = self._settings
         lock = WarehouseLock(settings.warehouse, settings.engine.lock_timeout_s)
         lock.acquire()
         self._resources.callback(lock.release)
-        require_unbroken(settings.warehouse)
+        with touching(settings.warehouse):
+            require_unbroken(settings.warehouse)
         source = self._resources.enter_context(connect(settings.source.dsn.get_secret_value()))
+        # Not as files of the warehouse: the view files.
         declared = declare(settings, source, read_control(settings.warehouse), self._definitions)
+        with touching(settings.warehouse):
+            self._open(lock, source, declared)
+
+    def _open(self, lock: WarehouseLock, source: Connection, declared: Declared) -> None:
+        settings, name = self._settings, uuid4().hex
         self._control = ControlLog.open(settings.warehouse, name, self._clock)
         known = _KnownCapture.of(self._control)
         marker = Marker(source, settings.source, name)
