@@ -16,11 +16,14 @@ import pyarrow.parquet as pq
 from cdc_views.store.delta_log.deletion_vectors import RowNumbers, read_rows
 from cdc_views.store.delta_log.entries import Add, data_file
 from cdc_views.store.delta_log.schema import TableSpec
-from cdc_views.store.files.data_files import ROW_GROUP, pages, repetitive, rows_in_group
+from cdc_views.store.files.data_files import ROW_GROUP, ROW_GROUP_BYTES, pages, repetitive, rows_in_group
 from cdc_views.store.files.statistics import Statistics, add_action, bounded_columns
 from cdc_views.store.storage import durable
 
 _BATCH_ROWS: Final = 5 * ROW_GROUP
+# The same for wide rows. In memory: a file of compressible rows takes many times its size there.
+_BATCH_BYTES: Final = 5 * ROW_GROUP_BYTES
+_SAMPLE_ROWS: Final = 100
 # Upkeep soon rewrites the rows of a file of so few row groups: the time that zstd takes would be lost.
 _FEW_GROUPS: Final = 2
 
@@ -40,12 +43,12 @@ def _sorted(rows: Iterator[pa.Table], spec: TableSpec) -> Iterator[pa.Table]:
 
 
 def rows_without(table: Path, spec: TableSpec, path: str, gone: RowNumbers) -> Iterator[pa.Table]:
-    """The rows of a file in their order, without those of these numbers, about 100,000 at a time."""
+    """The rows of a file in their order, without those of these numbers, at most 100,000 or about 10 MiB at a time."""
     dead = np.fromiter(gone, np.int64, len(gone))  # in order
     first = 0
     # Threads and read-ahead double the cost of a file of few rows.
     with pq.ParquetFile(data_file(table, path), pre_buffer=False) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, use_threads=file.metadata.num_rows > ROW_GROUP):
+        for batch in file.iter_batches(_batch_rows(file), use_threads=file.metadata.num_rows > ROW_GROUP):
             rows = pa.Table.from_batches([batch])
             if not rows.schema.equals(spec.schema):
                 rows = rows.select(spec.schema.names).cast(spec.schema)
@@ -54,6 +57,17 @@ def rows_without(table: Path, spec: TableSpec, path: str, gone: RowNumbers) -> I
                 is_live[dead[slice(*np.searchsorted(dead, (first, end)))] - first] = False
                 first, rows = end, rows.filter(pa.array(is_live))
             yield rows
+
+
+def _batch_rows(file: pq.ParquetFile) -> int:
+    """The rows to decode together, by the bytes of all rows, and of the first ones: a dictionary hides their size."""
+    rows = file.metadata.num_rows
+    if rows <= _SAMPLE_ROWS:
+        return _SAMPLE_ROWS
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    first = next(file.iter_batches(_SAMPLE_ROWS, use_threads=False))
+    bytes_per_row = max(sum(group.total_byte_size for group in groups) / rows, first.nbytes / first.num_rows)
+    return max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / bytes_per_row)))
 
 
 def write_evenly(table: Path, spec: TableSpec, pieces: Iterable[pa.Table], rows: int, count: int) -> list[Add]:
@@ -85,7 +99,7 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
     first = list(islice(groups, _FEW_GROUPS + 1))
     if not first:
         return None
-    is_soon_rewritten = sum(rows.num_rows for rows in first) <= _FEW_GROUPS * ROW_GROUP
+    is_soon_rewritten = len(first) <= _FEW_GROUPS and sum(map(len, first)) <= _FEW_GROUPS * ROW_GROUP
     codec = "snappy" if is_soon_rewritten else "zstd"
     name = f"part-00000-{uuid.uuid4()}-c000.{codec}.parquet"
     statistics = Statistics(bounded_columns(spec))
@@ -106,13 +120,15 @@ def write_merged(table: Path, spec: TableSpec, pieces: Iterable[pa.Table]) -> Ad
 def _in_row_groups(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in pieces of whole row groups, except the last piece."""
     waiting: list[pa.Table] = []
-    count = 0
+    count = held_bytes = 0
     for piece in pieces:
         waiting.append(piece)
-        count += piece.num_rows
-        if count >= ROW_GROUP:
-            rows, full = pa.concat_tables(waiting), count - count % ROW_GROUP
+        count, held_bytes = count + piece.num_rows, held_bytes + piece.nbytes
+        if count >= ROW_GROUP or held_bytes >= _BATCH_BYTES:
+            rows = pa.concat_tables(waiting)
+            full = count - count % min(count, rows_in_group(rows))
             yield rows.slice(0, full)
-            waiting, count = [rows.slice(full)], count - full
+            rest = rows.slice(full)
+            waiting, count, held_bytes = [rest], rest.num_rows, rest.nbytes
     if count:
         yield pa.concat_tables(waiting)
