@@ -13,6 +13,7 @@ from psycopg.pq import TransactionStatus
 from cdc_views.base.names import TableName
 from cdc_views.errors import SourceUnreachable
 from cdc_views.source.catalog import SourceTable, read_tables
+from cdc_views.source.connection import connect
 from cdc_views.source.reading.pages import rows_beside
 from tests.fix_postgres import Database
 
@@ -31,7 +32,7 @@ def described(database: Database) -> SourceTable:
 def beside(database: Database, key: list[Any], transaction: int) -> list[tuple[str | None, ...]]:
     """The keys of the rows beside one."""
     table = described(database)
-    with closing(database.connect()) as connection:
+    with closing(connect(database.dsn)) as connection:
         return sorted(row.key for row in rows_beside(connection, table, key, transaction))
 
 
@@ -104,6 +105,42 @@ def test_rows_beside_one_are_found_by_the_key_as_the_mirror_has_it(
     database.execute(f"INSERT INTO t SELECT n, '{quoted}' FROM generate_series(1, 3) n")
     # A row alone in its page: the whole table would be read if it were not found by its key.
     assert beside(database, [value, 2], writer(database, 2)) == [(text, "2")]
+
+
+@pytest.mark.parametrize(("extension", "text"), [("ltree", "a.b"), ("citext", "Ab")])
+def test_rows_beside_one_are_found_by_a_key_of_an_extension_in_another_schema(
+    database: Database, extension: str, text: str
+) -> None:
+    database.execute(
+        "CREATE SCHEMA ext",
+        f"CREATE EXTENSION {extension} SCHEMA ext",
+        f"CREATE TABLE t (id int, other ext.{extension}, filler text, PRIMARY KEY (other, id))",
+        PLAIN,
+        f"INSERT INTO t SELECT n, '{text}', repeat('x', 5000) FROM generate_series(1, 3) n",
+    )
+    assert beside(database, [text, 2], writer(database, 2)) == [(text, "2")]
+
+
+def test_rows_beside_one_of_a_composite_key_are_all_of_its_transaction(database: Database) -> None:
+    database.execute("CREATE TYPE pair AS (a int, b int)", "CREATE TABLE t (id pair PRIMARY KEY)")
+    database.execute("INSERT INTO t VALUES ('(1,2)'), ('(3,4)')")
+    [(transaction,)] = database.execute("SELECT xmin::text::bigint FROM t WHERE id = '(1,2)'::pair")
+    assert beside(database, ["(1,2)"], transaction) == [("(1,2)",), ("(3,4)",)]
+
+
+def test_rows_beside_one_of_a_table_that_may_not_be_read_say_so(database: Database) -> None:
+    role = f"r_{database.name}"
+    database.execute("CREATE TABLE t (id int PRIMARY KEY)", f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
+    table = described(database)
+    try:
+        with (
+            closing(connect(database.as_role(role, "x"))) as connection,
+            pytest.raises(SourceUnreachable, match="permission denied") as error,
+        ):
+            list(rows_beside(connection, table, [1], 1))
+        assert "lock" not in (error.value.hint or "")
+    finally:
+        database.execute(f"DROP ROLE {role}")
 
 
 def test_rows_beside_one_of_a_key_in_another_form_are_all_of_its_transaction(database: Database) -> None:

@@ -17,8 +17,20 @@ from cdc_views.source.service.service_tables import identifier
 
 # Limits how long others wait for us, and how long we wait for a lock. The caller tries again.
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '5s'"
-# Raised for a key whose text in the mirror is not what Postgres reads (hstore).
-_OTHER_FORM: Final = (psycopg.DataError, psycopg.InternalError, errors.SyntaxError)
+# Raised for a key whose text in the mirror is not what Postgres reads (hstore), or that it cannot read (composites).
+_OTHER_FORM: Final = (
+    psycopg.DataError, psycopg.InternalError, psycopg.NotSupportedError, errors.SyntaxError, errors.UndefinedFunction,
+)  # fmt: skip
+# The operators with which the primary key's index compares its columns: those of an extension can be in any schema.
+_EQUAL_SQL: Final = """
+SELECT n.nspname::text, o.oprname::text
+FROM pg_catalog.pg_index i CROSS JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY AS part(class, place)
+JOIN pg_catalog.pg_opclass c ON c.oid = part.class
+JOIN pg_catalog.pg_amop a ON a.amopfamily = c.opcfamily AND a.amopstrategy = 3
+     AND a.amoplefttype = c.opcintype AND a.amoprighttype = c.opcintype
+JOIN pg_catalog.pg_operator o ON o.oid = a.amopopr JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+WHERE i.indrelid = %s AND i.indisprimary ORDER BY part.place"""
+_READ: Final = 'the engine\'s role must be able to read the table: see "cdc-views check"'
 
 
 class SourceRow(NamedTuple):
@@ -61,9 +73,10 @@ def _asking(connection: Connection, table: SourceTable) -> Iterator[None]:
     except (errors.UndefinedTable, errors.UndefinedColumn):
         pass  # the log reports the schema change
     except psycopg.Error as error:
+        was_waiting = isinstance(error, psycopg.OperationalError)
         raise SourceUnreachable(
             f'table "{table.name}" could not be looked at: {error.diag.message_primary or type(error).__name__}',
-            hint="the engine's role must be able to read it; a long lock or a short statement_timeout is in the way",
+            hint="a long lock or a short statement_timeout is in the way" if was_waiting else _READ,
         ) from None
     finally:
         if not connection.closed:
@@ -72,8 +85,14 @@ def _asking(connection: Connection, table: SourceTable) -> Iterator[None]:
 
 def _row_of(connection: Connection, table: SourceTable, key: Sequence[Any]) -> tuple[int, int, int] | None:
     """Return the partition (or table), the page and the writing transaction of the row with this key."""
+    operators = connection.execute(_EQUAL_SQL, (table.oid,)).fetchall()
+    if len(operators) != len(table.key):  # dropped, or with another key: the log reports the schema change
+        return None
     equal = [
-        sql.SQL("{} = {}").format(sql.Identifier(name), _text(part)) for name, part in zip(table.key, key, strict=True)
+        sql.SQL("{} OPERATOR({}.{}) {}").format(
+            sql.Identifier(name), sql.Identifier(schema), sql.SQL(operator), _text(part)
+        )
+        for name, (schema, operator), part in zip(table.key, operators, key, strict=True)
     ]
     query = sql.SQL(
         "SELECT tableoid::bigint, (ctid::text::point)[0]::bigint, xmin::text::bigint FROM {} WHERE {}"
