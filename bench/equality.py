@@ -18,7 +18,7 @@ from cdc_views.store.control import last_published
 from cdc_views.store.reading import read_table
 from cdc_views.testing.postgres.compare import Difference
 from cdc_views.testing.postgres.question import Question
-from cdc_views.testing.postgres.shadow import connect
+from cdc_views.testing.postgres.shadow import connect_for_queries
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def differences(dsn: str, tables: Mapping[str, StoredTable]) -> list[Difference]
     with connect_to_source(dsn) as source:
         sources = read_tables(source, map(TableName.parse, tables))
     found: list[Difference] = []
-    with connect(dsn) as connection:
+    with connect_for_queries(dsn) as connection:
         for name, table in sources.items():
             stored = tables[str(name)]
             rows = read_table(stored.root, stored.path, stored.version)

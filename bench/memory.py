@@ -16,6 +16,7 @@ from bench import command
 from bench.equality import differences, published_mirrors
 from bench.rig import Rig, rig
 from cdc_views.base.lsn import Lsn
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.demo.programs import Program, engine
 from cdc_views.errors import NothingPublished, NotRunning
 from cdc_views.host.waiting import wait_until
@@ -79,7 +80,7 @@ def measure(ready: Rig, label: str, bulk_offsets: int) -> Mapping[str, Any]:
     peaks, before_mb, began = Peaks(running.pid), _memory_mb(running.pid), time.monotonic()
     try:
         with peaks.watched():
-            with connect(ready.dsn) as source:
+            with connect(ready.dsn, pinned=FOR_SQL_OF_USERS) as source:
                 changed = source.execute("UPDATE posts SET likes = likes + 1, body = body || '!'").rowcount
                 end = wal_end(source)
             committed_s = time.monotonic() - began

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.source.connection import Connection, connect
 from cdc_views.source.slot import drop_slot
 from cdc_views.stack.services.postgres import Postgres
@@ -53,8 +54,8 @@ class Database:
     dsn: str = field(repr=False)
 
     def connect(self) -> Connection:
-        """Connect as the superuser."""
-        return connect(self.dsn)
+        """Connect as the superuser, for SQL of the user."""
+        return connect(self.dsn, pinned=FOR_SQL_OF_USERS)
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run statements, each for itself; rows of the last one."""
@@ -137,5 +138,5 @@ def not_logical(enterable_folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def answering(postgres: Postgres) -> Iterator[Connection]:
     """A connection for tests that only ask Postgres for answers, in an empty database without hostile settings."""
-    with new_database(postgres.dsn, settings={}) as database, connect(database.dsn) as connection:
+    with new_database(postgres.dsn, settings={}) as database, database.connect() as connection:
         yield connection

@@ -10,6 +10,7 @@ from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
 from bench.soak.world import World
 from cdc_views.base.names import TableName
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.errors import NotRunning
 from cdc_views.host.waiting import wait_until
 from cdc_views.log.debezium.connect import ConnectClient
@@ -66,13 +67,13 @@ def _recreate_connector(world: World) -> None:
 
 
 def _truncate(world: World) -> None:
-    with connect(world.dsn) as source:
+    with connect(world.dsn, pinned=FOR_SQL_OF_USERS) as source:
         source.execute("TRUNCATE items")
 
 
 def _altered(*statements: LiteralString) -> Callable[[World], None]:
     def do(world: World) -> None:
-        with connect(world.dsn) as source:
+        with connect(world.dsn, pinned=FOR_SQL_OF_USERS) as source:
             for statement in statements:
                 source.execute(statement)
 

@@ -16,6 +16,7 @@ import psutil
 
 from bench.soak.proxy import Mode
 from bench.soak.world import World
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.demo.programs import Program
 from cdc_views.errors import FaultNotReached
 from cdc_views.source.connection import connect
@@ -106,7 +107,7 @@ def _killed(service: Callable[[World], Service], signum: signal.Signals = signal
 
 
 def _harmless_ddl(world: World, random: Random) -> None:
-    with connect(world.dsn) as source:
+    with connect(world.dsn, pinned=FOR_SQL_OF_USERS) as source:
         for statement in random.choice(HARMLESS):
             source.execute(statement)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors
 
-from cdc_views.testing.postgres.shadow import connect
+from cdc_views.testing.postgres.shadow import connect_for_queries
 
 WRITERS: Final = 3
 SHELVES: Final = 24
@@ -74,7 +74,10 @@ class _Writer(threading.Thread):
     def run(self) -> None:
         try:
             while not self.stopped.is_set():
-                with suppress(psycopg.OperationalError, psycopg.InterfaceError), connect(self._dsn) as connection:
+                with (
+                    suppress(psycopg.OperationalError, psycopg.InterfaceError),
+                    connect_for_queries(self._dsn) as connection,
+                ):
                     self._write(connection)
                 time.sleep(_AWAY_S)
         except BaseException as error:  # raised again by stop, in the main thread

@@ -21,6 +21,7 @@ from bench.soak.load import SHELVES, TABLES, Load
 from bench.soak.proxy import HOST, Proxy
 from cdc_views import errors, faults
 from cdc_views.base.names import TableName
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.config import INTERPRETED, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.programs import Program, engine
 from cdc_views.engine.capture.readiness import fix
@@ -96,7 +97,7 @@ class World:
         self._clock: tuple[TableVersion, dict[int, int]] | None = None
         self.dsn = create_database(stack, self.name)
         leftovers.callback(self._forget)
-        with connect(self.dsn) as source:
+        with connect(self.dsn, pinned=FOR_SQL_OF_USERS) as source:
             source.execute(f"SET soak.shelves = {SHELVES}".encode())
             source.execute(SCHEMA.read_text().encode())
         self._create_project()

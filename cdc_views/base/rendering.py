@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-_SHARED: Final[Mapping[str, str]] = {
+FOR_SQL_OF_USERS: Final[Mapping[str, str]] = {
     # How values are printed.
     "DateStyle": "ISO,YMD",
     "IntervalStyle": "postgres",
@@ -36,12 +36,14 @@ _SHARED: Final[Mapping[str, str]] = {
     "idle_in_transaction_session_timeout": "0",
     "idle_session_timeout": "0",
 }
+"""What a session that runs SQL of the user pins: all but the search_path, since that SQL may have names without one."""
 
-OURS: Final = _SHARED
-"""What our own sessions pin."""
+PINNED: Final[Mapping[str, str]] = {**FOR_SQL_OF_USERS, "search_path": "pg_catalog"}
+"""What all other sessions pin, ours and the connector's.
 
-CONNECTORS: Final[Mapping[str, str]] = {**_SHARED, "search_path": "pg_catalog"}
-"""What the connector's sessions pin. With this search_path, names in values (`regclass`) include their schema."""
+With this search_path, names in values (`regclass`) include their schema, and a function or operator that somebody else
+has created in `public` is never called with our rights.
+"""
 
 _MOMENTS: Final = ("1900-01-01 00:00:00+00", "2026-01-15 12:00:00+00", "2026-07-15 12:00:00+00")
 

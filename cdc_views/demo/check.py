@@ -15,7 +15,7 @@ import psycopg
 from cdc_views.errors import CheckFailed
 from cdc_views.testing.postgres.compare import Difference, Published, describe, differences, read_published
 from cdc_views.testing.postgres.question import read_questions
-from cdc_views.testing.postgres.shadow import connect
+from cdc_views.testing.postgres.shadow import connect_for_queries
 
 POSTGRES_SQL: Final = Path(__file__).with_name("postgres")
 
@@ -30,7 +30,7 @@ def check(
 ) -> list[Difference]:
     """Compare with Postgres the tables and views that have a file below `sql_folder`, but for `without`."""
     questions = {name: question for name, question in read_questions(sql_folder).items() if name not in without}
-    with connect(dsn) as connection:
+    with connect_for_queries(dsn) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         with connection.transaction():

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-import psycopg
 import yaml
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -18,6 +17,7 @@ from pydantic import SecretStr
 from cdc_views.config import FILE_NAME, SHORT_LIVED, Settings, load_settings
 from cdc_views.demo.data import SIZES
 from cdc_views.engine.capture.start import forget_capture
+from cdc_views.source.connection import connect
 
 VIEWS: Final = Path(__file__).with_name("views")
 
@@ -38,7 +38,7 @@ class DemoProject:
 def make_project(folder: Path, admin_dsn: str) -> DemoProject:
     """Create an empty database and the files of the project. Earlier content of the folder is removed."""
     name = f"demo_{uuid4().hex[:8]}"
-    with psycopg.connect(admin_dsn, autocommit=True) as connection:
+    with connect(admin_dsn) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     dsn = make_conninfo(admin_dsn, dbname=name)
     shutil.rmtree(folder, ignore_errors=True)
@@ -70,7 +70,7 @@ def forget_project(folder: Path, admin_dsn: str) -> None:
         return
     settings = load_settings(folder)
     name = settings.source.slot
-    with psycopg.connect(admin_dsn, autocommit=True) as connection:
+    with connect(admin_dsn) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone() is None:
             return
         source = settings.source.model_copy(update={"dsn": SecretStr(make_conninfo(admin_dsn, dbname=name))})

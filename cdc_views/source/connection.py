@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from cdc_views.base.rendering import OURS, options
+from cdc_views.base.rendering import PINNED, options
 from cdc_views.errors import SourceUnreachable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -52,8 +52,10 @@ class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
             ) from None
 
 
-def connect(dsn: str, *, autocommit: bool = True, limit_s: int = _CONNECT_TIMEOUT_S) -> Connection:
-    """Connect to the source with the pinned session settings (cdc_views/base/rendering.py).
+def connect(
+    dsn: str, *, autocommit: bool = True, limit_s: int = _CONNECT_TIMEOUT_S, pinned: Mapping[str, str] = PINNED
+) -> Connection:
+    """Connect to the source with pinned session settings (cdc_views/base/rendering.py).
 
     It takes at most `limit_s`, unless the dsn has a connect_timeout.
     Raises SourceUnreachable, now and whenever the connection is lost later.
@@ -69,8 +71,8 @@ def connect(dsn: str, *, autocommit: bool = True, limit_s: int = _CONNECT_TIMEOU
     timeout_s = parameters.get("connect_timeout") or limit_s
     given = {**_SILENCE, **{name: parameters[name] for name in _SILENCE if name in parameters}}
     # If two options set the same parameter, the later one wins.
-    pinned = f"{parameters.get('options') or ''} {options(OURS)}".strip()
-    conninfo = make_conninfo(dsn, connect_timeout=timeout_s, application_name="cdc_views", options=pinned, **given)
+    settings = f"{parameters.get('options') or ''} {options(pinned)}".strip()
+    conninfo = make_conninfo(dsn, connect_timeout=timeout_s, application_name="cdc_views", options=settings, **given)
     try:
         return psycopg.connect(conninfo, autocommit=autocommit, cursor_factory=_Cursor)
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:  # the latter for a bad connect_timeout

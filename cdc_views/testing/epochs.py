@@ -16,7 +16,7 @@ from cdc_views.store.delta_log import TableCommit, read_entry
 from cdc_views.testing.oracle import WalOracle
 from cdc_views.testing.postgres.compare import Difference, describe, differences, read_published
 from cdc_views.testing.postgres.question import Question
-from cdc_views.testing.postgres.shadow import connect
+from cdc_views.testing.postgres.shadow import connect_for_queries
 
 AT_A_TIME: Final = 2
 
@@ -125,7 +125,7 @@ class EpochCheck:
         found: dict[str, list[Difference]] = {}
 
         def work(_: int) -> None:
-            with connect(self._oracle.shadow_dsn) as connection:
+            with connect_for_queries(self._oracle.shadow_dsn) as connection:
                 for name in todo:
                     rows = read_published(self._warehouse, record.tables[name])
                     found[name] = self._questions[name].differences(connection, name, rows)

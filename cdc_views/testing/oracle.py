@@ -19,7 +19,15 @@ from psycopg import sql
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
 from cdc_views.errors import PositionUnknown
-from cdc_views.testing.postgres.shadow import Connection, Shadow, connect, create_database, database_dsn, read_tables
+from cdc_views.testing.postgres.shadow import (
+    Connection,
+    Shadow,
+    connect,
+    connect_for_queries,
+    create_database,
+    database_dsn,
+    read_tables,
+)
 from cdc_views.testing.postgres.wal import WalSlot
 
 PREFIX: Final = "cdc_views_oracle_"
@@ -57,7 +65,7 @@ class WalOracle:
             tables = read_tables(source, self.tables)
             create_database(source, server, self.name)
             undo.callback(self._drop_database)
-            self._connection = undo.enter_context(connect(self.shadow_dsn))
+            self._connection = undo.enter_context(connect_for_queries(self.shadow_dsn))
             self._shadow = Shadow(self._connection, tables)
             # Only the replication protocol creates a slot with an exported snapshot of its start.
             with connect(self._dsn, replication="database") as replication:
@@ -158,7 +166,7 @@ class WalOracle:
             row: Any = self._connection.execute(query).fetchone()
         except psycopg.OperationalError:
             self._connection.close()
-            self._connection = self._made.enter_context(connect(self.shadow_dsn))
+            self._connection = self._made.enter_context(connect_for_queries(self.shadow_dsn))
             self._shadow.use(self._connection)
             row = self._connection.execute(query).fetchone()
         return Lsn.parse(row[0])

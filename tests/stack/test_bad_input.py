@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.cli import consent
 from cdc_views.cli.main import main
 from cdc_views.errors import NothingPublished
@@ -43,7 +44,7 @@ def test_run_with_a_wrong_dsn_is_refused_without_its_password(project: Project, 
 
 
 def test_run_on_a_server_without_logical_wal_is_refused(project: Project, not_logical: str) -> None:
-    with connect(not_logical) as connection:
+    with connect(not_logical, pinned=FOR_SQL_OF_USERS) as connection:
         for statement in ACCOUNTS:
             connection.execute(statement.encode())
     project.configure(not_logical)

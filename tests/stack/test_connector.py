@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cdc_views.base.captured import CapturedSet
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.engine.capture import start
 from cdc_views.engine.capture.start import begin_capture, confirmed_flush, forget_capture
 from cdc_views.errors import (
@@ -302,7 +303,7 @@ def test_capture_that_waits_for_an_open_transaction_says_so_and_begins_after_it(
     database.execute(CREATE, TEN_ROWS)
     captured = capture("public.orders")
     fix_source(captured.settings, check_source(captured.settings))
-    with connect(database.dsn, autocommit=False) as other, ThreadPoolExecutor() as pool:
+    with connect(database.dsn, autocommit=False, pinned=FOR_SQL_OF_USERS) as other, ThreadPoolExecutor() as pool:
         other.execute("UPDATE orders SET amount = 0 WHERE id = 1")
         capturing = pool.submit(begin_capture, captured.settings, lambda _: None, lambda _: None)
         try:
@@ -324,7 +325,7 @@ def test_slot_that_was_still_being_made_does_not_come_back(
     captured = capture("public.orders", snapshot_timeout_s=1)
     fix_source(captured.settings, check_source(captured.settings))
     slot = captured.settings.source.slot
-    with connect(database.dsn, autocommit=False) as other, connect(database.dsn) as connection:
+    with connect(database.dsn, autocommit=False, pinned=FOR_SQL_OF_USERS) as other, database.connect() as connection:
         other.execute("UPDATE orders SET amount = 0 WHERE id = 1")
         with pytest.raises(ConnectorFailed, match="is STARTING after 5 s"):
             begin_capture(captured.settings, lambda _: None, lambda _: None)

@@ -23,7 +23,7 @@ import pytest
 
 from cdc_views.base.lsn import Lsn
 from cdc_views.base.names import TableName
-from cdc_views.base.rendering import OURS, options
+from cdc_views.base.rendering import FOR_SQL_OF_USERS, options
 from cdc_views.capture.fold import Fold
 from cdc_views.errors import LogGap
 from cdc_views.log.cuts.cut import Cut
@@ -92,7 +92,7 @@ class Bank:
     def _write(self, seed: int) -> None:
         dice = random.Random(seed)
         try:
-            with psycopg.connect(self._database.dsn, options=options(OURS)) as connection:
+            with psycopg.connect(self._database.dsn, options=options(FOR_SQL_OF_USERS)) as connection:
                 while not self._stop.wait(dice.uniform(0.005, 0.03)):
                     self._transaction(connection, dice)
         except Exception as error:

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from cdc_views.base.names import TableName
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.config import Settings
 from cdc_views.engine.capture.readiness import require_ready
 from cdc_views.engine.capture.start import begin_capture, resume_capture
@@ -45,7 +46,7 @@ class Site:
 
     def as_owner(self, *statements: str) -> None:
         """Run statements as the owner."""
-        with connect(self.database.as_role(self.owner, PASSWORD)) as connection:
+        with connect(self.database.as_role(self.owner, PASSWORD), pinned=FOR_SQL_OF_USERS) as connection:
             for statement in statements:
                 connection.execute(sql.SQL(statement))
 

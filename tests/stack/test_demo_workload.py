@@ -37,7 +37,7 @@ from cdc_views.source.catalog import read_tables
 from cdc_views.stack.services.postgres import Postgres
 from cdc_views.store.reading import read_table
 from cdc_views.testing.postgres.question import read_questions
-from cdc_views.testing.postgres.shadow import connect
+from cdc_views.testing.postgres.shadow import connect_for_queries
 from cdc_views.testing.saved_searches import saved_from_scratch
 from tests.waiting import wait_for
 
@@ -194,7 +194,7 @@ def test_workload_without_a_database_says_so(idle: Database) -> None:
 
 def postgres_rows(dsn: str, files: Path = POSTGRES_SQL) -> Iterator[tuple[str, list[str], list[tuple[Any, ...]]]]:
     """Name, columns and rows of what the files ask."""
-    with connect(dsn) as connection, connection.cursor(binary=True) as cursor:
+    with connect_for_queries(dsn) as connection, connection.cursor(binary=True) as cursor:
         for name, question in read_questions(files).items():
             rows = cursor.execute(question.query.encode()).fetchall()
             yield name, [column.name for column in cursor.description or ()], rows
@@ -236,7 +236,7 @@ ALERTS = SavedSearches(
 
 def test_sql_for_saved_searches_finds_what_an_index_from_scratch_finds(idle: Database) -> None:
     random, saved = Random(1), b"INSERT INTO searches (user_id, query) VALUES (1, %s)"
-    with connect(idle.dsn) as connection, connection.transaction(force_rollback=True):
+    with connect_for_queries(idle.dsn) as connection, connection.transaction(force_rollback=True):
         connection.cursor().executemany(saved, [(search(random),) for _ in range(100)])
 
         def answer(name: str) -> list[tuple[Any, ...]]:

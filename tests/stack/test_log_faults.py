@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 
 from cdc_views.base.names import TableName
-from cdc_views.base.rendering import CONNECTORS, options
+from cdc_views.base.rendering import PINNED, options
 from cdc_views.base.service_schema import HEARTBEAT
 from cdc_views.capture.types import prints_in_zone
 from cdc_views.engine.capture.start import confirmed_flush
@@ -607,7 +607,7 @@ def test_java_of_another_time_zone_stops_a_cut_of_tables_that_print_it(
 def test_connector_without_its_options_stops_the_first_cut(database: Database, capture: CaptureOf) -> None:
     database.execute("CREATE TABLE orders (id int PRIMARY KEY)")
     captured = capture("public.orders")
-    captured.start_connector(connector_settings={"driver.options": options({**CONNECTORS, "extra_float_digits": "0"})})
+    captured.start_connector(connector_settings={"driver.options": options({**PINNED, "extra_float_digits": "0"})})
     wait_snapshot(captured.settings.log, lambda progress: None)
     log = captured.log()
     with pytest.raises(PrintedOtherwise, match=r"prints the number 0\.30000000000000004 as 0\.3\n"):

@@ -36,7 +36,7 @@ from cdc_views.store.control.control_log import ControlLog, TableVersion
 from cdc_views.testing.epochs import EpochCheck
 from cdc_views.testing.oracle import PREFIX, WalOracle, drop_leftovers
 from cdc_views.testing.postgres.question import Question
-from cdc_views.testing.postgres.shadow import connect
+from cdc_views.testing.postgres.shadow import connect, connect_for_queries
 from cdc_views.testing.postgres.wal import WalSlot, WalTransaction
 from tests.fix_postgres import Database
 from tests.waiting import wait_for
@@ -61,7 +61,7 @@ def position(connection: psycopg.Connection[Any]) -> Lsn:
 @pytest.fixture
 def source(database: Database) -> Iterator[psycopg.Connection[Any]]:
     """A connection that prints values as the oracle's does."""
-    with closing(connect(database.dsn)) as connection:
+    with closing(connect_for_queries(database.dsn)) as connection:
         yield connection
 
 

@@ -10,12 +10,13 @@ import pytest
 from pydantic import SecretStr
 
 from cdc_views.base.names import TableName
-from cdc_views.base.rendering import CONNECTORS, OURS
+from cdc_views.base.rendering import FOR_SQL_OF_USERS, PINNED
 from cdc_views.base.service_schema import SERVICE_TABLES
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed, SourceUnreachable, UnknownTable
 from cdc_views.findings import Finding
 from cdc_views.source.catalog import estimated_rows, read_identity, read_tables
+from cdc_views.source.checks.dba_script import dba_script
 from cdc_views.source.checks.fixes import fix_source
 from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.connection import connect
@@ -262,8 +263,8 @@ def test_sessions_of_ours_have_the_settings_that_are_pinned(prepared: Database) 
         for name, value in HOSTILE.items():
             prepared.execute(f"ALTER ROLE {role} IN DATABASE {prepared.name} SET {name} = {value}")
         with closing(connect(prepared.as_role(role, "x"))) as connection:
-            found = {name: connection.execute(f"SHOW {name}").fetchone() for name in OURS}
-            wanted = OURS | {"DateStyle": "ISO, YMD"}
+            found = {name: connection.execute(f"SHOW {name}").fetchone() for name in PINNED}
+            wanted = {**PINNED, "DateStyle": "ISO, YMD"}
             assert found == {name: (value,) for name, value in wanted.items()}
     finally:
         prepared.execute(f"DROP ROLE {role}")
@@ -276,8 +277,19 @@ def test_options_of_the_dsn_are_kept_but_for_what_is_pinned(prepared: Database) 
         assert connection.execute("SHOW DateStyle").fetchone() == ("ISO, YMD",)
 
 
+def test_check_calls_nothing_that_somebody_else_has_created_in_public(prepared: Database) -> None:
+    body = "LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$called$$; END'"
+    prepared.execute(
+        "CREATE TABLE twin (id int PRIMARY KEY)",
+        f"CREATE FUNCTION lower(name) RETURNS text {body}",
+        f"CREATE FUNCTION has_database_privilege(text, text, text) RETURNS bool {body}",
+    )
+    assert errors(check_source(settings(prepared.dsn))) == []
+    prepared.execute(dba_script(settings(prepared.dsn)))
+
+
 def test_every_hostile_setting_is_pinned_or_has_a_reason() -> None:
-    assert set(HOSTILE) | {"search_path"} == set(CONNECTORS)
+    assert set(HOSTILE) | {"search_path"} == set(PINNED)
 
 
 def test_check_of_identity_nothing_is_mended(prepared: Database) -> None:
@@ -386,7 +398,7 @@ def test_ddl_and_truncate_by_a_role_without_rights_are_recorded(prepared: Databa
     role = f"{prepared.name}_owner"
     prepared.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'owner'", f"ALTER TABLE orders OWNER TO {role}",
                      "DELETE FROM cdc_views.ddl", f"GRANT CREATE, USAGE ON SCHEMA public TO {role}")  # fmt: skip
-    with closing(connect(prepared.as_role(role, "owner"))) as connection:
+    with closing(connect(prepared.as_role(role, "owner"), pinned=FOR_SQL_OF_USERS)) as connection:
         connection.execute("ALTER TABLE orders ADD COLUMN extra int")
         connection.execute("TRUNCATE orders")
     seen = prepared.execute("SELECT (SELECT count(*) FROM cdc_views.ddl), (SELECT count(*) FROM cdc_views.truncates)")

@@ -205,7 +205,7 @@ def sql_on(
     error: Exception | None = None,
 ) -> tuple[Result, list[str]]:
     connection = ScriptedConnection(status, iter(rows), error)
-    monkeypatch.setattr(sql, "connect", lambda _: connection)
+    monkeypatch.setattr(sql, "connect", lambda dsn, pinned: connection)
     return cdc_views("-C", project, "sql", "SELECT 1"), connection.called
 
 

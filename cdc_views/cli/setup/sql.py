@@ -10,6 +10,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from cdc_views.base.names import distinct_names
+from cdc_views.base.rendering import FOR_SQL_OF_USERS
 from cdc_views.cli.main import Project
 from cdc_views.cli.output import output_options, print_rows
 from cdc_views.cli.sql_shell import shell
@@ -34,7 +35,8 @@ def sql(ctx: click.Context, project: Project, statements: str | None, form: str 
 
     Example: cdc-views sql "SELECT count(*) FROM orders"
     """
-    with connect(project.settings().source.dsn.get_secret_value()) as connection:
+    dsn = project.settings().source.dsn.get_secret_value()
+    with connect(dsn, pinned=FOR_SQL_OF_USERS) as connection:
         if statements is None and sys.stdin.isatty() and sys.stdout.isatty():
             _converse(connection, form)
             _roll_back_open(connection)

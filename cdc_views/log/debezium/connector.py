@@ -14,7 +14,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from cdc_views.base.names import ColumnName, TableName
-from cdc_views.base.rendering import CONNECTORS, options
+from cdc_views.base.rendering import PINNED, options
 from cdc_views.base.service_schema import SERVICE_TABLES
 from cdc_views.config import Settings
 from cdc_views.errors import BadConfig, SourceUnreachable
@@ -79,7 +79,7 @@ def _values(settings: Settings) -> dict[str, str]:
         "tables": ",".join(_pattern(table) for table in (*source.tables, *SERVICE_TABLES)),
         "slot": source.slot,
         "publication": source.publication,
-        "session_options": options(CONNECTORS),
+        "session_options": options(PINNED),
         "exactly_once_support": "required" if log.exactly_once else "requested",
         "poll_interval_ms": str(log.poll_interval_ms),
         "transaction_timeout_ms": str(log.transaction_timeout_ms),

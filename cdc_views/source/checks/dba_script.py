@@ -25,7 +25,8 @@ _HEADER: Final = """\
 -- Whoever runs it owns its objects. A statement that does not get its lock in time fails: then run the script again.
 """
 
-_QUIET: Final = "SET client_min_messages = warning;\n"
+# A function or operator that somebody else has created in `public` must not run with the rights of an administrator.
+_SESSION: Final = "SET client_min_messages = warning;\nSET search_path = pg_catalog;\n"
 _PASSWORD: Final = """
 -- The role. CREATE ROLE sets no password: set one with \\password, or let the role log in by other means.
 """
@@ -79,7 +80,7 @@ def dba_script(settings: Settings, role: str | None = None) -> str:
     service = [finding for finding in fixes if finding.subject == SERVICE_SUBJECT]
     rest = [finding for finding in fixes if finding.subject != SERVICE_SUBJECT]
     return "".join(
-        [header, *_not_done(findings), _QUIET, LIMITS, rights, *map(_fix, service), grants, *map(_fix, rest)]
+        [header, *_not_done(findings), _SESSION, LIMITS, rights, *map(_fix, service), grants, *map(_fix, rest)]
     )
 
 

@@ -52,7 +52,6 @@ def exported_snapshot(dsn: str) -> Iterator[ExportedSnapshot]:
         with connect(dsn) as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
-            connection.execute("SET LOCAL search_path = pg_catalog")  # the same as the connector's
             yield ExportedSnapshot(position, connection)
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import psycopg
 
+from cdc_views.base.rendering import PINNED, options
 from cdc_views.errors import BadConfig
 from cdc_views.stack.fetch import postgres_home
 from cdc_views.stack.folders import make_private, make_shared, write_private
@@ -69,7 +70,9 @@ class Postgres(Service):
         if not self.data.exists():
             return False
         try:
-            with psycopg.connect(self._dsn("postgres"), connect_timeout=2, autocommit=True) as connection:
+            with psycopg.connect(
+                self._dsn("postgres"), connect_timeout=2, autocommit=True, options=options(PINNED)
+            ) as connection:
                 there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
                 if not there:
                     connection.execute(f"CREATE DATABASE {DATABASE}")

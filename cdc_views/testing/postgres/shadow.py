@@ -7,7 +7,7 @@ its value is in the WAL. A virtual one is computed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,13 +16,11 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from cdc_views.base.names import TableName
-from cdc_views.base.rendering import OURS, options
+from cdc_views.base.rendering import FOR_SQL_OF_USERS, PINNED, options
 from cdc_views.errors import ReplayFailed, SchemaChanged, UnknownTable, UnsupportedTable
 from cdc_views.testing.postgres.wal import WalChange, WalTransaction
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-
-_NAMES_WITH_SCHEMA: Final = "SET LOCAL search_path = ''"
 
 _DATABASE_SQL: Final = """
 SELECT pg_encoding_to_char(encoding), datcollate, datctype, to_jsonb(d) ->> 'datlocprovider',
@@ -140,17 +138,24 @@ class ReplayTable:
 
 
 def connect(dsn: str, **parameters: Any) -> Connection:
-    """Connect with the settings that source and shadow share."""
+    """Connect for the oracle's own SQL. Source and shadow share the settings that decide how values are printed."""
+    return _connect(dsn, PINNED, **parameters)
+
+
+def connect_for_queries(dsn: str) -> Connection:
+    """Connect for SQL of the user, whose names the database's search_path resolves."""
+    return _connect(dsn, FOR_SQL_OF_USERS)
+
+
+def _connect(dsn: str, pinned: Mapping[str, str], **parameters: Any) -> Connection:
     return psycopg.connect(
-        dsn, autocommit=True, application_name="cdc_views oracle", options=options(OURS), **parameters
+        dsn, autocommit=True, application_name="cdc_views oracle", options=options(pinned), **parameters
     )
 
 
 def read_tables(source: Connection, names: Iterable[TableName]) -> list[ReplayTable]:
     """Describe tables. Raises UnknownTable, UnsupportedTable."""
-    with source.transaction():
-        source.execute(_NAMES_WITH_SCHEMA)
-        return [_read_table(source, name) for name in names]
+    return [_read_table(source, name) for name in names]
 
 
 def _read_table(source: Connection, name: TableName) -> ReplayTable:
@@ -203,8 +208,7 @@ class Shadow:
 
     def create(self, source: Connection) -> None:
         """Create types and tables. `source` is in the snapshot that `copy` reads. Raises UnsupportedTable."""
-        with source.transaction(), self._connection.transaction():
-            source.execute(_NAMES_WITH_SCHEMA)
+        with self._connection.transaction():
             oids = [table.oid for table in self._tables]
             for type_name, schema, statement in source.execute(_TYPES_SQL, (oids,)):
                 if statement is None:
