@@ -21,18 +21,36 @@ ReplicaIdentity = Literal["default", "full", "nothing", "index"]
 
 _REPLICA_IDENTITY: Final[dict[str, ReplicaIdentity]] = {"d": "default", "f": "full", "n": "nothing", "i": "index"}
 
+TYPES_BY_NAME: Final = (
+    "citext", "hstore", "ltree", "isbn", "geometry", "geography", "vector", "halfvec", "sparsevec", "tsvector",
+)  # fmt: skip
+"""The types that Debezium finds by their names alone: all but tsvector are of extensions."""
+USER_DEFINED: Final = " (user-defined)"
+
+# The name of a type; that of an enum is "enum". All other code knows types by this name, so a type of the user that has
+# the name of one that is treated in a special way gets another one.
+_TYPE_NAME_SQL: Final = f"""
+CASE WHEN {{type}}.typtype = 'e' THEN 'enum'
+     WHEN {{type}}.typnamespace <> 'pg_catalog'::regnamespace AND ({{type}}.typname = 'enum' OR EXISTS (
+              SELECT FROM pg_catalog.pg_type builtin
+              WHERE builtin.typname = {{type}}.typname AND builtin.typnamespace = 'pg_catalog'::regnamespace)
+          OR {{type}}.typname IN ({", ".join(f"'{name}'" for name in TYPES_BY_NAME)}) AND NOT EXISTS (
+              SELECT FROM pg_catalog.pg_depend member WHERE member.classid = 'pg_catalog.pg_type'::regclass
+              AND member.objid = {{type}}.oid AND member.deptype = 'e'))
+     THEN {{type}}.typname || '{USER_DEFINED}' ELSE {{type}}.typname::text END"""
+
 # One row per column of the table whose oid replaces {relation}. A column with PLAIN storage counts as toastable: values
 # that were stored out of line before stay there, and the fingerprint does not show a change of the storage.
-COLUMNS_SQL: Final = """
+COLUMNS_SQL: Final = f"""
 SELECT a.attname::text AS name, a.attnum::int AS attnum,
-       CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS type_name,
+       {_TYPE_NAME_SQL.format(type="base")} AS type_name,
        base.typmod AS typmod,
        CASE WHEN base.typcategory <> 'A' THEN NULL
-            WHEN element.typtype = 'e' THEN 'enum' ELSE element.typname::text END AS element,
+            ELSE {_TYPE_NAME_SQL.format(type="element")} END AS element,
        a.attnotnull AS not_null,
        base.typlen = -1 AND base.typstorage <> 'p'
            AND (c.reltoastrelid <> 0 OR c.relkind = 'p' OR a.attstorage = 'p') AS toastable,
-       a.atttypid <> base.type AS domain, a.attgenerated = 'v' AS virtual
+       a.atttypid <> base.oid AS domain, a.attgenerated = 'v' AS virtual
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 CROSS JOIN LATERAL (
@@ -42,11 +60,12 @@ CROSS JOIN LATERAL (
         SELECT d.typbasetype, CASE WHEN resolved.typmod = -1 THEN d.typtypmod ELSE resolved.typmod END
         FROM resolved JOIN pg_catalog.pg_type d ON d.oid = resolved.type AND d.typtype = 'd'
     )
-    SELECT t.oid AS type, t.typname, t.typtype, t.typcategory, t.typelem, t.typlen, t.typstorage, resolved.typmod
+    SELECT t.oid, t.typname, t.typnamespace, t.typtype, t.typcategory, t.typelem, t.typlen, t.typstorage,
+           resolved.typmod
     FROM resolved JOIN pg_catalog.pg_type t ON t.oid = resolved.type AND t.typtype <> 'd'
 ) base
 LEFT JOIN pg_catalog.pg_type element ON element.oid = base.typelem
-WHERE c.oid = {relation}
+WHERE c.oid = {{relation}}
 ORDER BY a.attnum"""
 
 KEY_SQL: Final = """
@@ -89,10 +108,10 @@ LINE_SEPARATOR: Final = "\x1e"
 class SourceColumn:
     """A column.
 
-    `type_name` is pg_type.typname of the base type, and `element` that of an array's elements. `toastable`: a value
-    can be stored out of line. `domain`: the column's own type is a domain over `type_name`. `virtual`: Postgres
-    computes the values at every read. `as_text`: source.text_columns names the column. `as_decimal`: the precision and
-    scale from source.decimal_columns.
+    `type_name` is the name of the base type (_TYPE_NAME_SQL), and `element` that of an array's elements.
+    `toastable`: a value can be stored out of line. `domain`: the column's own type is a domain over `type_name`.
+    `virtual`: Postgres computes the values at every read. `as_text`: source.text_columns names the column.
+    `as_decimal`: the precision and scale from source.decimal_columns.
     """
 
     name: str

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from cdc_views.base.names import TableName
 from cdc_views.base.rendering import FOR_SQL_OF_USERS, PINNED
 from cdc_views.base.service_schema import SERVICE_TABLES
+from cdc_views.capture.types import column_type
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed, SourceUnreachable, UnknownTable
 from cdc_views.findings import Finding
@@ -19,8 +20,10 @@ from cdc_views.source.catalog import estimated_rows, read_identity, read_tables
 from cdc_views.source.checks.dba_script import dba_script
 from cdc_views.source.checks.fixes import fix_source
 from cdc_views.source.checks.preflight import check_source
+from cdc_views.source.checks.refusals import refusal
 from cdc_views.source.connection import connect
 from cdc_views.source.publication import publication_sql
+from cdc_views.source.reading.printing import printed
 from cdc_views.source.service.marker import Marker
 from cdc_views.source.slot import drop_slot, read_slot
 from tests.char_cases import ALIKE, DIFFERENT, ROWS
@@ -417,6 +420,50 @@ def test_catalog_resolves_domains_enums_and_arrays(database: Database) -> None:
     assert types == [("numeric", None, False), ("enum", None, False), ("_mood", "enum", True), ("_text", "text", True)]
     assert table.columns[2].typmod == ((10 << 16) | 2) + 4
     assert table.key == ("a", "b")
+
+
+BUILTIN_NAMES = ("money", "name", "uuid", "inet", "line", "interval", "bpchar", "numeric", "enum", "regrole")
+
+
+def test_types_of_the_user_with_names_of_built_in_ones_are_like_any_other(database: Database) -> None:
+    names = [*BUILTIN_NAMES, "pair"]
+    columns = ", ".join(f'"c {name}" app."{name}"' for name in names)
+    database.execute(
+        "CREATE SCHEMA app",
+        *(f'CREATE TYPE app."{name}" AS (a int, b text)' for name in names),
+        "CREATE TYPE app.oid AS ENUM ('a')",
+        "CREATE DOMAIN app.text AS numeric(10,2)",
+        "CREATE TYPE app.outer AS (a app.regrole)",
+        f"CREATE TABLE orders (id int PRIMARY KEY, {columns}, e app.oid, d app.text, o app.outer, many app.inet[])",
+        "ALTER TABLE orders REPLICA IDENTITY FULL",
+    )
+    with closing(connect(database.dsn)) as connection:
+        table = read_tables(connection, [ORDERS])[ORDERS]
+    types = {column.name: column_type(ORDERS, column) for column in table.columns if column.name != "many"}
+    pair = types["c pair"]
+    for name in BUILTIN_NAMES:
+        found = types[f"c {name}"]
+        assert (found.arrow, found.decode, found.json, found.has_text) == (pair.arrow, pair.decode, pair.json, False)
+        [column] = (column for column in table.columns if column.name == f"c {name}")
+        assert printed(column).as_string(None) == f'"c {name}"'
+    others = {column.name: (column.type_name, column.element) for column in table.columns}
+    assert (others["c pair"], others["e"], others["d"]) == (("pair", None), ("enum", None), ("numeric", None))
+    of_columns = [error for error in errors(check_source(settings(database.dsn))) if "column" in error]
+    assert len(of_columns) == 1
+    assert 'column "many" is an array of "inet (user-defined)"' in of_columns[0]
+
+
+def test_types_that_debezium_takes_for_those_of_an_extension_are_refused(database: Database) -> None:
+    database.execute(
+        "CREATE SCHEMA app",
+        "CREATE TYPE app.hstore AS (a int)",
+        "CREATE EXTENSION citext SCHEMA app",
+        "CREATE TABLE orders (id int PRIMARY KEY, h app.hstore, c app.citext)",
+    )
+    with closing(connect(database.dsn)) as connection:
+        table = read_tables(connection, [ORDERS])[ORDERS]
+    assert [column.type_name for column in table.columns] == ["int4", "hstore (user-defined)", "citext"]
+    assert [refusal(column) is None for column in table.columns] == [True, False, True]
 
 
 def test_catalog_of_short_columns_needs_no_toast(prepared: Database) -> None:

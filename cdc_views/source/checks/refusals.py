@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from cdc_views.source.catalog import SourceColumn
+from cdc_views.source.catalog import TYPES_BY_NAME, USER_DEFINED, SourceColumn
 
 PRINTED_BY_NAME: Final = (
     *("regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc"),
@@ -27,6 +27,9 @@ REFUSED: Final[Mapping[str, str]] = {
     "refcursor": "which Debezium's snapshot treats as an open cursor",
     **dict.fromkeys(("geometry", "geography"), "whose events were never compared with Postgres"),
     **dict.fromkeys(("vector", "halfvec", "sparsevec"), "whose events were never compared with Postgres"),
+    **dict.fromkeys(
+        (f"{name}{USER_DEFINED}" for name in TYPES_BY_NAME), "which Debezium treats as the other type of this name"
+    ),
 }
 
 # Element types of the arrays that Debezium writes. For other arrays it omits the column from its events, or fails.

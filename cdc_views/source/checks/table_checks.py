@@ -65,7 +65,7 @@ WITH RECURSIVE used(name, type, depth) AS (
                   WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
     ) AS part(type) WHERE part.type <> 0 AND used.depth < 16)
 SELECT DISTINCT used.name, t.typname::text FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type
-WHERE used.depth > 0 AND t.typname = ANY(%s) ORDER BY 1, 2"""
+WHERE used.depth > 0 AND t.typname = ANY(%s) AND t.typnamespace = 'pg_catalog'::regnamespace ORDER BY 1, 2"""
 
 # The captured tables that are partitions or children of this table.
 _CAPTURED_BELOW_SQL: Final = """
