@@ -78,8 +78,11 @@ ORDER BY part.place"""
 
 _FORMAT_SQL: Final = """
 SELECT pg_catalog.pg_encoding_max_length(d.encoding),
-       (SELECT max_data_alignment FROM pg_catalog.pg_control_init())
+       has_function_privilege('pg_catalog.pg_control_init()', 'EXECUTE')
 FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()"""
+
+_ALIGNMENT_SQL: Final = "SELECT max_data_alignment FROM pg_catalog.pg_control_init()"
+_USUAL_ALIGNMENT: Final = 8
 
 _TABLES_SQL: Final = """
 SELECT n.nspname, c.relname, c.oid::bigint, coalesce((
@@ -217,8 +220,7 @@ def read_tables(
 def _read_table(
     connection: Connection, name: TableName, oid: int, identity: str, options: ColumnOptions
 ) -> SourceTable:
-    row: Any = connection.execute(_FORMAT_SQL).fetchone()
-    server = ServerFormat(*row)
+    server = _server_format(connection)
     described = connection.execute(COLUMNS_SQL.format(relation="%s::oid"), (oid,)).fetchall()
     columns = [_with_options(SourceColumn(*column), name, options, server) for column in described]
     key = connection.execute(KEY_SQL.format(relation="%s::oid"), (oid,)).fetchall()
@@ -236,6 +238,15 @@ def _read_table(
         key_deferrable=any(deferrable for _, deferrable, _ in key),
         replica_identity=_REPLICA_IDENTITY[identity],
     )
+
+
+def _server_format(connection: Connection) -> ServerFormat:
+    row: Any = connection.execute(_FORMAT_SQL).fetchone()
+    character_bytes, may_ask = row
+    if not may_ask:  # which `check` reports
+        return ServerFormat(character_bytes, _USUAL_ALIGNMENT)
+    row = connection.execute(_ALIGNMENT_SQL).fetchone()
+    return ServerFormat(character_bytes, row[0])
 
 
 def tables_with_column_list(

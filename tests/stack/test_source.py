@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,10 +18,11 @@ from cdc_views.capture.types import column_type
 from cdc_views.config import LogSettings, Settings, SourceSettings
 from cdc_views.errors import PreflightFailed, SourceUnreachable, UnknownTable
 from cdc_views.findings import Finding
+from cdc_views.source import catalog
 from cdc_views.source.catalog import estimated_rows, read_identity, read_tables
 from cdc_views.source.checks.dba_script import dba_script
 from cdc_views.source.checks.fixes import fix_source
-from cdc_views.source.checks.preflight import check_source
+from cdc_views.source.checks.preflight import CALLED, NEEDED_FUNCTIONS, check_source
 from cdc_views.source.checks.refusals import refusal
 from cdc_views.source.connection import connect
 from cdc_views.source.publication import publication_sql
@@ -324,6 +327,39 @@ def test_check_by_a_role_without_rights_names_what_it_may_not(poor_role: str) ->
     problems = errors(check_source(settings(poor_role)))
     assert any("may not replicate" in problem for problem in problems)
     assert any("the role may not read it" in problem for problem in problems)
+
+
+def test_check_by_a_role_that_may_not_call_our_functions_names_them(poor_role: str, prepared: Database) -> None:
+    prepared.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA cdc_views FROM PUBLIC")
+    found = "; ".join(errors(check_source(settings(poor_role))))
+    for function in CALLED:
+        assert f'the role may not call "cdc_views.{function}"' in found
+    prepared.execute(dba_script(settings(prepared.dsn), f"{prepared.name}_poor"))
+    with closing(connect(poor_role)) as connection:
+        assert Marker(connection, settings(poor_role).source, "me").captured().of(ORDERS) is not None
+
+
+@pytest.mark.parametrize("function", NEEDED_FUNCTIONS)
+def test_check_by_a_role_that_may_not_call_a_function_names_it(
+    poor_role: str, prepared: Database, function: str
+) -> None:
+    prepared.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC")
+    try:
+        assert any(f"may not call {function}" in problem for problem in errors(check_source(settings(poor_role))))
+        assert f"GRANT EXECUTE ON FUNCTION {function}" in dba_script(settings(poor_role))
+    finally:
+        prepared.execute(f"GRANT EXECUTE ON FUNCTION {function} TO PUBLIC")
+
+
+def test_every_function_that_is_called_is_checked() -> None:
+    package = Path(catalog.__file__).parents[1]
+    text = "\n".join(file.read_text() for file in package.rglob("*.py"))
+    harmless = {"backend_pid", "encoding_max_length", "has_role", "partition_ancestors", "partition_tree"}
+    called = set(re.findall(r"pg_catalog\.pg_(\w+)\(", text)) - harmless
+    assert called == {function.removeprefix("pg_catalog.pg_").partition("(")[0] for function in NEEDED_FUNCTIONS}
+    files = [file for file in (package / "source").rglob("*.py") if file.name != "service_sql.py"]
+    service = "\n".join(file.read_text() for file in files)
+    assert set(re.findall(r"\bcdc_views\.(\w+)\(", service)) == set(CALLED)
 
 
 def test_fix_by_a_role_without_rights_is_refused(poor_role: str, prepared: Database) -> None:

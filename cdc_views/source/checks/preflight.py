@@ -44,10 +44,13 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = {role}"""
 
 # Every role may call these by default; some servers revoke that.
 NEEDED_FUNCTIONS: Final = (
-    "pg_catalog.pg_control_system()", "pg_catalog.pg_control_checkpoint()", "pg_catalog.pg_is_in_recovery()",
-    "pg_catalog.pg_current_wal_lsn()", "pg_catalog.pg_current_wal_insert_lsn()", "pg_catalog.pg_walfile_name(pg_lsn)",
-    "pg_catalog.pg_drop_replication_slot(name)",
+    "pg_catalog.pg_control_system()", "pg_catalog.pg_control_checkpoint()", "pg_catalog.pg_control_init()",
+    "pg_catalog.pg_is_in_recovery()", "pg_catalog.pg_current_wal_lsn()", "pg_catalog.pg_current_wal_insert_lsn()",
+    "pg_catalog.pg_walfile_name(pg_lsn)", "pg_catalog.pg_drop_replication_slot(name)",
+    "pg_catalog.pg_terminate_backend(integer, bigint)",
 )  # fmt: skip
+# The functions of the service schema that the engine calls.
+CALLED: Final = ("describe", "record", "used_types")
 
 _UNLESS_EXISTS: Final = """\
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname = {name}) THEN
@@ -61,6 +64,10 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'cdc_vi
 CROSS JOIN (VALUES ('read', 'SELECT'), ('insert into', 'INSERT'), ('update', 'UPDATE')) AS needed(what, privilege)
 WHERE c.relname = ANY(%s::text[] || 'captured'::text) AND (needed.privilege = 'SELECT' OR c.relname = 'heartbeat')
   AND NOT (has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, needed.privilege))
+UNION ALL
+SELECT p.proname::text, 'call' FROM pg_catalog.pg_proc p
+JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace AND n.nspname = 'cdc_views'
+WHERE p.proname = ANY(%s) AND NOT (has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE'))
 ORDER BY 1, 2"""
 
 
@@ -103,7 +110,7 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
     if version < LEAST_SERVER_VERSION:
         problem = f"version is {version // 10000}, wanted {LEAST_SERVER_VERSION // 10000} or later"
         yield Finding("error", "server version", problem, "upgrade Postgres")
-    if _value(connection, "SELECT pg_catalog.pg_is_in_recovery()"):
+    if _value(connection, "SELECT setting = 'on' FROM pg_catalog.pg_settings WHERE name = 'in_hot_standby'"):
         yield Finding("error", "server", "is a standby", "use the dsn of the primary")
     level = _value(connection, "SELECT current_setting('wal_level')")
     if level != "logical":
@@ -183,8 +190,8 @@ def _uncaptured(connection: Connection, source: SourceSettings) -> list[str]:
 
 
 def _missing_rights(connection: Connection) -> list[str]:
-    rows = connection.execute(_SERVICE_RIGHTS, ([table.table for table in SERVICE_TABLES],))
-    return [f'the role may not {what} "cdc_views.{table}"' for table, what in rows]
+    rows = connection.execute(_SERVICE_RIGHTS, ([table.table for table in SERVICE_TABLES], list(CALLED)))
+    return [f'the role may not {what} "cdc_views.{name}"' for name, what in rows]
 
 
 def _check_publication(

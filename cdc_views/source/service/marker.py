@@ -84,7 +84,10 @@ class Marker:
             psycopg.errors.InvalidSchemaName,
             psycopg.errors.InsufficientPrivilege,
         ) as error:
+            lacks_right = isinstance(error, psycopg.errors.InsufficientPrivilege)
             raise PreflightFailed(
                 f'cannot use the service schema "cdc_views": {error.diag.message_primary}',
-                hint='run "cdc-views check --fix", which creates the service tables',
+                hint='run "cdc-views check", which names the rights that the role lacks'
+                if lacks_right
+                else 'run "cdc-views check --fix", which creates the service tables',
             ) from None
