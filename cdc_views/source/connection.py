@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Self
@@ -10,6 +9,7 @@ from typing import Any, Final, Self
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from cdc_views.base.dsn import completed
 from cdc_views.base.rendering import PINNED, options
 from cdc_views.errors import SourceUnreachable
 
@@ -58,16 +58,10 @@ def connect(
     """Connect to the source with pinned session settings (cdc_views/base/rendering.py).
 
     It takes at most `limit_s`, unless the dsn has a connect_timeout.
-    Raises SourceUnreachable, now and whenever the connection is lost later.
+    Raises SourceUnreachable, now and whenever the connection is lost later; and BadConfig.
     """
-    try:
-        parameters = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:
-        # libpq's error text can repeat any part of the string, including the password.
-        raise SourceUnreachable(
-            "the source's dsn is not a libpq connection string",
-            hint='wanted "host=... dbname=... user=..." or "postgresql://user@host/database"',
-        ) from None
+    password = completed(dsn).get("password")
+    parameters = conninfo_to_dict(dsn)
     timeout_s = parameters.get("connect_timeout") or limit_s
     given = {**_SILENCE, **{name: parameters[name] for name in _SILENCE if name in parameters}}
     # If two options set the same parameter, the later one wins.
@@ -77,7 +71,7 @@ def connect(
         return psycopg.connect(conninfo, autocommit=autocommit, cursor_factory=_Cursor)
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:  # the latter for a bad connect_timeout
         raise SourceUnreachable(
-            f"cannot connect to {describe_dsn(dsn)}: {_reason(error, parameters.get('password'))}",
+            f"cannot connect to {describe_dsn(dsn)}: {_reason(error, password)}",
             hint="check host, port, database, user and password in source.dsn, and pg_hba.conf of the server",
         ) from None
 
@@ -92,12 +86,9 @@ def require_primary(connection: Connection) -> None:
 
 
 def describe_dsn(dsn: str) -> str:
-    """Name a source for people: database, host, port and user, but no password. libpq's environment counts, too."""
-    parameters = conninfo_to_dict(dsn)
-    host = parameters.get("host") or parameters.get("hostaddr") or os.environ.get("PGHOST") or "localhost"
-    port = parameters.get("port") or os.environ.get("PGPORT") or 5432
-    user = parameters.get("user") or os.environ.get("PGUSER") or ""
-    return _described(parameters.get("dbname") or os.environ.get("PGDATABASE") or user, host, port, user)
+    """Name a source for people: database, host, port and user, but no password."""
+    found = completed(dsn)
+    return _described(found["dbname"], found["host"], found["port"], found["user"])
 
 
 def describe_server(connection: Connection) -> str:

@@ -7,11 +7,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict
 
 from cdc_views.base.names import TableName
 from cdc_views.cli.setup import check
 from cdc_views.config import Settings
-from cdc_views.errors import PreflightFailed, SourceUnreachable
+from cdc_views.errors import BadConfig, PreflightFailed, SourceUnreachable
+from cdc_views.log.debezium.connector import connector_config
 from cdc_views.source.catalog import SourceColumn, SourceTable
 from cdc_views.source.connection import connect, describe_dsn
 from cdc_views.source.publication import publication_sql
@@ -94,6 +97,28 @@ def test_description_of_a_dsn_has_what_libpq_adds_to_it(monkeypatch: pytest.Monk
         monkeypatch.setenv(name, value)
     assert describe_dsn("") == 'database "other" at other.test:1 as "ada"'
     assert describe_dsn("hostaddr=10.0.0.1 port=2 dbname=a user=b") == 'database "a" at 10.0.0.1:2 as "b"'
+
+
+@pytest.mark.parametrize("dsn", ["host=db.test", "host=db.test user=ada", "host=db.test dbname=shop", "dbname=shop"])
+def test_connector_connects_as_the_role_and_to_the_database_of_libpq(monkeypatch: pytest.MonkeyPatch, dsn: str) -> None:
+    for name in ("PGUSER", "PGDATABASE", "PGHOST", "PGPORT", "PGSERVICE"):
+        monkeypatch.delenv(name, raising=False)
+    wanted = pq.Conninfo.get_defaults()
+    [user] = (option.val for option in wanted if option.keyword == b"user")
+    settings = Settings.model_validate(
+        {"source": {"dsn": dsn, "tables": ["t"]}, "log": {"bootstrap_servers": "x", "connect_url": "http://x"}}
+    )
+    config, given = connector_config(settings, "x"), conninfo_to_dict(dsn)
+    assert config["database.user"] == given.get("user", (user or b"").decode())
+    assert config["database.dbname"] == given.get("dbname", config["database.user"])
+    described = f'database "{config["database.dbname"]}" at {config["database.hostname"]}:5432'
+    assert describe_dsn(dsn) == f'{described} as "{config["database.user"]}"'
+
+
+def test_service_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGSERVICE", "shop")
+    with pytest.raises(BadConfig, match='PGSERVICE="shop"'):
+        connect("host=db.test")
 
 
 def test_sql_of_check_is_confirmed_for_the_server_that_is_reached(

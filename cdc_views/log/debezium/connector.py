@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
-
+from cdc_views.base.dsn import completed
 from cdc_views.base.names import ColumnName, TableName
 from cdc_views.base.rendering import PINNED, options
 from cdc_views.base.service_schema import SERVICE_TABLES
 from cdc_views.config import Settings
-from cdc_views.errors import BadConfig, SourceUnreachable
+from cdc_views.errors import BadConfig
 
 CONNECTOR_CLASS: Final = "io.debezium.connector.postgresql.PostgresConnector"
 LEAST_VERSION: Final = (3, 7, 0)
@@ -89,26 +86,15 @@ def _values(settings: Settings) -> dict[str, str]:
 
 
 def _dsn_values(dsn: str) -> dict[str, str]:
-    try:
-        given: Mapping[str, object] = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:
-        # The text of libpq's error can repeat any part of the string, including the password.
-        raise SourceUnreachable("the source's dsn is not a libpq connection string") from None
-    host = str(given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or "localhost")
+    found = completed(dsn)
+    host = found["host"]
     if "," in host or host.startswith("/"):
         raise BadConfig(
             f'the source\'s dsn has host "{host}", wanted one host name or address',
             hint="Debezium connects over TCP to one server",
         )
-    user = str(given.get("user") or os.environ.get("PGUSER") or "postgres")
-    return {
-        "dsn.host": host,
-        "dsn.port": str(given.get("port") or os.environ.get("PGPORT") or 5432),
-        "dsn.user": user,
-        "dsn.password": str(given.get("password") or os.environ.get("PGPASSWORD") or ""),
-        "dsn.dbname": str(given.get("dbname") or os.environ.get("PGDATABASE") or user),
-        "dsn.sslmode": str(given.get("sslmode") or os.environ.get("PGSSLMODE") or "prefer"),
-    }
+    names = ("host", "port", "user", "password", "dbname", "sslmode")
+    return {f"dsn.{name}": found.get(name, "") for name in names}
 
 
 def _pattern(table: TableName) -> str:
