@@ -21,7 +21,12 @@ SELECT what FROM (
     SELECT format('transaction %L, prepared at %s', gid, prepared), prepared FROM pg_catalog.pg_prepared_xacts
 ) AS open(what, since) ORDER BY since LIMIT 1"""
 _NOT_TRIED_AGAIN_S: Final = 5.0  # Debezium tries to make a slot again 2 s after it has failed
-LOST: Final = "is lost: the server has removed WAL that it needs"
+# By pg_replication_slots.invalidation_reason (Postgres 17). Earlier versions invalidate a slot for its WAL only.
+_LOSSES: Final = {
+    "rows_removed": "the server has removed rows of its catalogs that it needs",
+    "wal_level_insufficient": "wal_level was below logical",
+    "idle_timeout": "nobody has used it for as long as idle_replication_slot_timeout allows",
+}
 
 
 @dataclass(frozen=True)
@@ -35,18 +40,30 @@ class Slot:
     confirmed_flush_lsn: Lsn | None
     restart_lsn: Lsn | None
     wal_status: str | None
+    invalidation: str | None = None
 
     @property
     def lost(self) -> bool:
         """Whether the server has invalidated the slot."""
         return self.wal_status == "lost"
 
+    @property
+    def problem(self) -> str:
+        """Say that a lost slot is lost, and why."""
+        return f"is lost: {loss(self.invalidation)}"
+
+
+def loss(invalidation: str | None) -> str:
+    """Return why the server has invalidated a slot."""
+    return _LOSSES.get(invalidation or "", "the server has removed WAL that it needs")
+
 
 def read_slot(connection: Connection, name: str) -> Slot | None:
     """Describe a slot. Return None if it does not exist."""
     row: Any = connection.execute(
         "SELECT slot_name::text, database::text, plugin::text, active_pid, confirmed_flush_lsn::text,"
-        " restart_lsn::text, wal_status FROM pg_catalog.pg_replication_slots WHERE slot_name = %s",
+        " restart_lsn::text, wal_status, to_jsonb(s) ->> 'invalidation_reason'"
+        " FROM pg_catalog.pg_replication_slots s WHERE slot_name = %s",
         (name,),
     ).fetchone()
     if row is None:
@@ -59,6 +76,7 @@ def read_slot(connection: Connection, name: str) -> Slot | None:
         confirmed_flush_lsn=Lsn.parse(row[4]) if row[4] else None,
         restart_lsn=Lsn.parse(row[5]) if row[5] else None,
         wal_status=row[6],
+        invalidation=row[7],
     )
 
 
@@ -67,7 +85,7 @@ def finding(name: str, slot: Slot | None) -> SlotChanged | None:
     if slot is not None and not slot.lost:
         return None
     return SlotChanged(
-        f'replication slot "{name}" {"is gone" if slot is None else LOST}, and with it the changes since',
+        f'replication slot "{name}" {"is gone" if slot is None else slot.problem}, and with it the changes since',
         hint=RESET,
     )
 

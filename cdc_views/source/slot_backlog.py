@@ -11,7 +11,8 @@ from cdc_views.source.connection import Connection
 _MB: Final = 1 << 20
 _QUERY: Final = """
 SELECT s.active_pid IS NOT NULL, s.wal_status, s.safe_wal_size, s.confirmed_flush_lsn::text, s.restart_lsn::text,
-       pg_catalog.pg_current_wal_insert_lsn()::text, m.setting::bigint
+       pg_catalog.pg_current_wal_insert_lsn()::text, m.setting::bigint,
+       to_jsonb(s) ->> 'invalidation_reason'
 FROM pg_catalog.pg_replication_slots s, pg_catalog.pg_settings m
 WHERE s.slot_name = %s AND m.name = 'max_slot_wal_keep_size'"""
 
@@ -23,7 +24,7 @@ class SlotBacklog:
     `confirmed` is the position up to which the connector has stored everything, `wal_end` where the WAL ends. The
     server keeps the WAL from `restart` on. It may write `safe_bytes` more until it may remove WAL that the slot needs,
     by `limit_bytes`, its max_slot_wal_keep_size; both are None without a limit. `wal_status` is the server's: reserved,
-    extended, unreserved, lost.
+    extended, unreserved, lost. `invalidation` is the server's reason for the last one (source/slot.py).
     """
 
     is_active: bool
@@ -33,6 +34,7 @@ class SlotBacklog:
     confirmed: Lsn
     restart: Lsn
     wal_end: Lsn
+    invalidation: str | None = None
 
     @property
     def lag_bytes(self) -> int:
@@ -50,7 +52,7 @@ def read_backlog(connection: Connection, name: str) -> SlotBacklog | None:
     row: Any = connection.execute(_QUERY, (name,)).fetchone()
     if row is None:
         return None
-    is_active, wal_status, safe_bytes, confirmed, restart, wal_end, limit_mb = row
+    is_active, wal_status, safe_bytes, confirmed, restart, wal_end, limit_mb, invalidation = row
     end = Lsn.parse(wal_end)
     return SlotBacklog(
         is_active,
@@ -61,4 +63,5 @@ def read_backlog(connection: Connection, name: str) -> SlotBacklog | None:
         Lsn.parse(confirmed) if confirmed else end,
         Lsn.parse(restart) if restart else end,
         end,
+        invalidation,
     )

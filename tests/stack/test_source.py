@@ -28,9 +28,10 @@ from cdc_views.source.connection import connect
 from cdc_views.source.publication import publication_sql
 from cdc_views.source.reading.printing import printed
 from cdc_views.source.service.marker import Marker
-from cdc_views.source.slot import drop_slot, read_slot
+from cdc_views.source.slot import Slot, drop_slot, finding, read_slot
 from tests.char_cases import ALIKE, DIFFERENT, ROWS
-from tests.fix_postgres import HOSTILE, Database, database_dsn
+from tests.fix_postgres import HOSTILE, Database, database_dsn, server_setting
+from tests.waiting import wait_for
 
 ORDERS = TableName("public", "orders")
 
@@ -531,6 +532,26 @@ def test_marker_numbers_only_grow_whoever_writes(prepared: Database) -> None:
         assert row.fetchall() == [("one", 1)]
         assert other.touch() == 1  # another project's
     assert numbers == sorted(set(numbers))
+
+
+def test_slot_that_was_idle_for_too_long_says_so(prepared: Database) -> None:
+    slot = settings(prepared.dsn).source.slot
+    prepared.execute(f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")
+
+    def read() -> Slot:
+        prepared.execute("CHECKPOINT")
+        with prepared.connect() as connection:
+            found = read_slot(connection, slot)
+        assert found is not None
+        return found
+
+    with server_setting(prepared, "idle_replication_slot_timeout", "1s"):
+        wait_for(lambda: read().lost, 20)
+        found = check_source(settings(prepared.dsn))
+    assert any("idle_replication_slot_timeout is 1 s" in f"{each.subject} {each.problem}" for each in found)
+    [problem] = (each.problem for each in found if each.subject.startswith("replication slot"))
+    assert problem == "is lost: nobody has used it for as long as idle_replication_slot_timeout allows"
+    assert problem in str(finding(slot, read()))
 
 
 def test_slot_is_read_and_dropped(database: Database) -> None:

@@ -117,6 +117,17 @@ def test_slot_without_a_limit_is_named_as_one() -> None:
     assert kept_wal(slot) == "Postgres keeps 3.1 MB of WAL for it, without a limit (max_slot_wal_keep_size)"
 
 
+def test_slot_that_was_idle_for_too_long_is_named_as_one() -> None:
+    watched = Watched()
+    watched.answers.backlog = replace(
+        backlog(confirmed=100, wal_end=103, wal_status="lost"), invalidation="idle_timeout"
+    )
+    watched.look()
+    slot = watched.watch.slot
+    assert slot is not None
+    assert kept_wal(slot) == "nobody has used it for as long as idle_replication_slot_timeout allows"
+
+
 def test_slot_in_status_is_unknown_gone_or_behind() -> None:
     watched = Watched([EPOCH])
     lines = [_slot_line(watched.watch)]

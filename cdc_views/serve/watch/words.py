@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdc_views.serve.watch.watch import SlotState
+from cdc_views.source.slot import loss
 
 
 def in_words(seconds: float) -> str:
@@ -26,6 +27,8 @@ def size_in_words(count: float) -> str:
 def kept_wal(slot: SlotState) -> str:
     """What the server keeps for the slot, and when its limit will be reached, as the end of a sentence."""
     kept = f"Postgres keeps {size_in_words(slot.backlog.kept_bytes)} of WAL for it"
+    if slot.backlog.invalidation not in (None, "wal_removed"):
+        return loss(slot.backlog.invalidation)
     if slot.backlog.limit_bytes is None:
         return f"{kept}, without a limit (max_slot_wal_keep_size)"
     limit = f"the limit of {size_in_words(slot.backlog.limit_bytes)}"

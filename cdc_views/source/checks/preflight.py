@@ -29,7 +29,7 @@ from cdc_views.source.service.service_tables import (
     service_schema_version,
     truncate_trigger_sql,
 )
-from cdc_views.source.slot import LOST, free_slots, free_wal_senders, read_slot
+from cdc_views.source.slot import free_slots, free_wal_senders, read_slot
 
 LEAST_SERVER_VERSION: Final = 140000
 SERVICE_SUBJECT: Final = "service tables"
@@ -128,6 +128,15 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
             "server setting max_slot_wal_keep_size",
             "is unlimited: while the connector is down, WAL grows until the disk is full",
             "set a limit if losing the slot (and taking a new snapshot) is better than a full disk",
+        )
+    # Versions before 18 lack this setting.
+    idle = _value(connection, "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'idle_replication_slot_timeout'")
+    if idle not in (None, "0"):
+        yield Finding(
+            "info",
+            "server setting idle_replication_slot_timeout",
+            f"is {idle} s: while the connector is down for longer, the server invalidates its slot",
+            "set it to 0, unless losing the slot (and taking a new snapshot) is better than WAL that is kept for it",
         )
 
 
@@ -245,7 +254,7 @@ def _check_slot(connection: Connection, source: SourceSettings) -> Iterator[Find
             yield Finding("error", "WAL senders", "none is free", "raise max_wal_senders")
         return
     if slot.lost:
-        yield Finding("error", subject, LOST, RESET)
+        yield Finding("error", subject, slot.problem, RESET)
     if slot.plugin != "pgoutput" or slot.database != connection.info.dbname:
         problem = f'has plugin "{slot.plugin}" and database "{slot.database}", wanted "pgoutput" and this database'
         yield Finding("error", subject, problem, "set another name as source.slot")
