@@ -3,7 +3,8 @@
 `cdc_views.describe` in the source (source/service/service_sql.py) describes a table. `changes` compares two
 descriptions and yields the differences that matter. These do not matter: new labels of an enum; a replica identity that
 becomes FULL; new storage (VACUUM FULL, CLUSTER) where a TRUNCATE or a rewrite by ALTER TABLE would have been recorded;
-and anything that leaves the columns, key, guards, membership in the publication and replica identity unchanged.
+and anything that leaves the columns, key, guards, replica identity, and membership in the publication unchanged: its
+own, and that of the service tables.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Relation(_Description):
 
     `identity` is pg_class.relreplident with the columns of its index. `parent` is the oid of the parent relation, and
     empty for the table itself. `storage` is the file node. `altered` is a hash that every ALTER of a column changes.
-    `trigger` is the version of our TRUNCATE trigger, or None if the trigger is missing or disabled.
+    `trigger` is the version of our TRUNCATE trigger and its function, or None if it is missing or disabled.
     """
 
     name: str
@@ -53,12 +54,15 @@ class Relation(_Description):
 class CapturedTable(_Description):
     """A captured table as the catalog described it at one moment.
 
-    `columns` are keyed by attribute number, `labels` (of enums) and `relations` by oid. `guards` are our CHECK
-    constraints. `attributes` are those of the composite types that the table's values are printed with.
+    `membership` is that of the table in the publication. `service` is that of the service tables, whose rows show DDL
+    and TRUNCATE; descriptions of an earlier version lack it. `columns` are keyed by attribute number, `labels` (of
+    enums) and `relations` by oid. `guards` are our CHECK constraints. `attributes` are those of the composite types
+    that the table's values are printed with.
     """
 
     name: str
     membership: str | None
+    service: str | None = None
     columns: Mapping[str, str]
     key: str | None
     guards: Mapping[str, str]
@@ -112,6 +116,8 @@ def definition_changes(
         "its membership in the publication": (known.membership, found.membership),
         "its primary key": (known.key, found.key),
     }
+    if known.service is not None:
+        plain["the membership of the service tables in the publication"] = (known.service, found.service)
     for what, (before, after) in plain.items():
         if before != after:
             yield DefinitionChange(what, _shown(after), _shown(before))

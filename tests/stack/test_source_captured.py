@@ -143,6 +143,24 @@ UNDONE = {
                                                     "ALTER MATERIALIZED VIEW t RENAME x TO v"],
 }  # fmt: skip
 
+# Acts after which rows of a service table are not in the log; then something that only they would show.
+UNPUBLISHED = {
+    "truncates unpublished": ("truncates", ["ALTER PUBLICATION cdc_views DROP TABLE cdc_views.truncates",
+                                            "TRUNCATE t"]),
+    "truncates unpublished for a while": ("truncates", ["ALTER PUBLICATION cdc_views DROP TABLE cdc_views.truncates",
+                                                        "TRUNCATE t",
+                                                        "ALTER PUBLICATION cdc_views ADD TABLE cdc_views.truncates"]),
+    "truncates filtered": ("truncates", [f"ALTER PUBLICATION cdc_views SET TABLE t, p, {SERVICE} WHERE (false)",
+                                         "TRUNCATE t"]),
+    "ddl unpublished for a while": ("ddl", [
+        "ALTER PUBLICATION cdc_views DROP TABLE cdc_views.ddl",
+        "BEGIN; ALTER TABLE t RENAME TO x; INSERT INTO x VALUES (5, 5); ALTER TABLE x RENAME TO t; COMMIT",
+        "ALTER PUBLICATION cdc_views ADD TABLE cdc_views.ddl"]),
+    "the function of the trigger replaced": ("truncates", [
+        "CREATE OR REPLACE FUNCTION cdc_views.record_truncate() RETURNS trigger LANGUAGE plpgsql "
+        "AS 'BEGIN RETURN NULL; END'", "TRUNCATE t"]),
+}  # fmt: skip
+
 HARMLESS = {
     "identity FULL": ["ALTER TABLE plain REPLICA IDENTITY FULL", "ALTER TABLE p1 REPLICA IDENTITY FULL"],
     "SET STATISTICS": ["ALTER TABLE t ALTER body SET STATISTICS 10"],
@@ -272,6 +290,17 @@ def test_change_that_was_undone_stops_its_table(prepared: Database, case: str) -
     _, error = judge(prepared, known)
     assert error is not None
     assert 'table "public.t"' in error
+
+
+@pytest.mark.parametrize("case", UNPUBLISHED)
+def test_change_that_no_published_row_shows_stops_its_table(prepared: Database, case: str) -> None:
+    table, statements = UNPUBLISHED[case]
+    with prepared.connect() as connection:
+        reader = CapturedReader(connection, "cdc_views", NAMES)
+        known = reader.read()
+        prepared.execute(*statements, f"DELETE FROM cdc_views.{table}")
+        assert reader.read() == captured(prepared)
+    assert judge(prepared, known)[1] is not None
 
 
 @pytest.mark.parametrize("case", HARMLESS)

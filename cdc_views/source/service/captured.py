@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cdc_views.base.captured import CapturedSet
 from cdc_views.base.names import TableName
+from cdc_views.base.service_schema import SCHEMA, SERVICE_TABLES
 from cdc_views.source.connection import Connection
 from cdc_views.source.service.service_sql import EVENT_TRIGGERS
 
@@ -28,7 +29,10 @@ SELECT (SELECT jsonb_object_agg(e.evtname, concat(e.xmin, ' ', p.xmin))
 # `types` are those of the last description. Which types are used changes only with a row of pg_attribute or pg_type.
 _VERSIONS_SQL: Final = """
 WITH RECURSIVE root AS MATERIALIZED (
-    SELECT c.relation, c.xmin FROM cdc_views.captured c WHERE c.publication = %(publication)s),
+    SELECT c.relation, c.xmin FROM cdc_views.captured c WHERE c.publication = %(publication)s
+    UNION ALL
+    SELECT s.oid, s.xmin FROM pg_catalog.pg_class s
+    WHERE s.relnamespace = %(schema)s::regnamespace AND s.relname = ANY(%(service_tables)s)),
 tree(relation) AS (
     SELECT relation FROM root
     UNION
@@ -40,6 +44,9 @@ relation AS MATERIALIZED (
     WHERE r.oid = ANY(ARRAY(SELECT relation FROM tree))),
 used AS MATERIALIZED (
     SELECT t.oid, t.typrelid, t.xmin FROM pg_catalog.pg_type t WHERE t.oid = ANY(%(types)s::oid[])),
+truncating AS MATERIALIZED (
+    SELECT g.oid, g.tgfoid, g.xmin FROM pg_catalog.pg_trigger g
+    WHERE g.tgrelid = ANY(ARRAY(SELECT oid FROM relation)) AND g.tgname = 'cdc_views_truncate'),
 version(kind, id, number, xmin) AS (
     SELECT 1, relation, 0, xmin FROM root
     UNION ALL SELECT 2, oid, 0, xmin FROM relation
@@ -50,8 +57,7 @@ version(kind, id, number, xmin) AS (
     UNION ALL SELECT 5, a.attrelid, a.attnum, a.xmin FROM pg_catalog.pg_attribute a
               WHERE a.attrelid = ANY(ARRAY(SELECT oid FROM relation UNION ALL SELECT typrelid FROM used))
               AND a.attnum > 0
-    UNION ALL SELECT 6, g.oid, 0, g.xmin FROM pg_catalog.pg_trigger g
-              WHERE g.tgrelid = ANY(ARRAY(SELECT oid FROM relation)) AND g.tgname = 'cdc_views_truncate'
+    UNION ALL SELECT 6, oid, 0, xmin FROM truncating
     UNION ALL SELECT 7, k.oid, 0, k.xmin FROM pg_catalog.pg_constraint k
               WHERE k.conrelid = ANY(ARRAY(SELECT relation FROM root)) AND k.contype IN ('c', 'p')
     UNION ALL SELECT 8, x.indexrelid, 0, x.xmin FROM pg_catalog.pg_index x
@@ -65,7 +71,8 @@ version(kind, id, number, xmin) AS (
               WHERE e.evtname = ANY(%(event_triggers)s)
     UNION ALL SELECT 14, f.oid, 0, f.xmin FROM pg_catalog.pg_proc f
               WHERE f.oid = ANY(ARRAY(SELECT evtfoid FROM pg_catalog.pg_event_trigger
-                                      WHERE evtname = ANY(%(event_triggers)s)))
+                                      WHERE evtname = ANY(%(event_triggers)s)
+                                      UNION ALL SELECT tgfoid FROM truncating))
     {schemas})
 SELECT md5(string_agg(concat_ws(' ', kind, id, number, xmin), ',' ORDER BY kind, id, number)) FROM version"""
 _FIRST_SCHEMAS: Final = 150000  # the server version since which a publication may have schemas
@@ -79,7 +86,13 @@ class CapturedReader:
     def __init__(self, connection: Connection, publication: str, tables: Iterable[TableName]) -> None:
         self._connection = connection
         self._tables = tuple(tables)
-        self._parameters = {"event_triggers": list(EVENT_TRIGGERS), "publication": publication, "types": list[int]()}
+        self._parameters = {
+            "event_triggers": list(EVENT_TRIGGERS),
+            "publication": publication,
+            "schema": SCHEMA,
+            "service_tables": [name.table for name in SERVICE_TABLES],
+            "types": list[int](),
+        }
         has_schemas = connection.info.server_version >= _FIRST_SCHEMAS
         self._versions_sql = _VERSIONS_SQL.replace("{schemas}", _SCHEMAS_SQL if has_schemas else "")
         self._known: tuple[str, CapturedSet] | None = None

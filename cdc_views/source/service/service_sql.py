@@ -10,6 +10,7 @@ import hashlib
 from typing import Final
 
 from cdc_views.base.rendering import FRACTION, TIMES
+from cdc_views.base.service_schema import SCHEMA, SERVICE_TABLES
 from cdc_views.source.catalog import COLUMNS_SQL, KEY_SQL
 
 TABLES: Final = f"""
@@ -45,12 +46,25 @@ CASE WHEN r.relreplident <> 'i' THEN r.relreplident::text
                             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[])
                             WHERE i.indrelid = r.oid AND i.indisreplident), '') END"""
 
+# How the publication has the table with the alias {table}. Where a table is published that it is a partition of, events
+# have the name of that one.
+_MEMBERSHIP_SQL: Final = """
+(SELECT concat_ws(' ', p.oid, p.xmin, m.oid, m.xmin, (
+            SELECT string_agg(concat_ws(' ', 'below', a.oid, a.xmin), ' ' ORDER BY a.oid)
+            FROM pg_publication_rel a JOIN pg_partition_ancestors({table}.oid) t ON t.relid = a.prrelid
+            WHERE a.prpubid = p.oid AND a.prrelid <> {table}.oid),
+        CASE WHEN {table}.relispartition AND NOT EXISTS (
+            SELECT FROM pg_get_publication_tables(p.pubname::text) t WHERE t.relid = {table}.oid)
+        THEN 'by another name' END)
+ FROM pg_publication p JOIN pg_publication_rel m ON m.prpubid = p.oid AND m.prrelid = {table}.oid
+ WHERE p.pubname = describe.publication)"""
+_SERVICE_NAMES: Final = ", ".join(f"'{name.table}'" for name in SERVICE_TABLES)
+
 # describe: returns everything about a captured table that decides what its events mean and whether all of its rows have
-# events (cdc_views.captured says which changes are harmless). The xmins show a change that was reverted since.
-# Where a table is published that it is a partition of, events have the name of that one. relations_of: returns the
-# table with its partitions and inheriting tables. used_types: returns the user-defined types (oids from 16384) that
-# the table uses, through arrays, domains, composites and ranges: their labels and attributes decide how values print.
-# adopt: makes a new partition like the others of its table, in the command that creates it.
+# events (base/captured.py says which changes are harmless). The xmins show a change that was reverted since.
+# relations_of: returns the table with its partitions and inheriting tables. used_types: returns the user-defined types
+# (oids from 16384) that the table uses, through arrays, domains, composites and ranges: their labels and attributes
+# decide how values print. adopt: makes a new partition like the others of its table, in the command that creates it.
 FUNCTIONS: Final = rf"""
 CREATE OR REPLACE FUNCTION cdc_views.relations_of(root oid)
 RETURNS TABLE (relation oid, parent oid, pending boolean)
@@ -82,15 +96,11 @@ CREATE OR REPLACE FUNCTION cdc_views.describe(publication text, root oid) RETURN
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 SELECT jsonb_build_object(
     'name', quote_ident(n.nspname) || '.' || quote_ident(c.relname),
-    'membership', (SELECT concat_ws(' ', p.oid, p.xmin, m.oid, m.xmin, (
-                              SELECT string_agg(concat_ws(' ', 'below', a.oid, a.xmin), ' ' ORDER BY a.oid)
-                              FROM pg_publication_rel a JOIN pg_partition_ancestors(c.oid) t ON t.relid = a.prrelid
-                              WHERE a.prpubid = p.oid AND a.prrelid <> c.oid),
-                          CASE WHEN c.relispartition AND NOT EXISTS (
-                              SELECT FROM pg_get_publication_tables(p.pubname::text) t WHERE t.relid = c.oid)
-                          THEN 'by another name' END)
-                   FROM pg_publication p JOIN pg_publication_rel m ON m.prpubid = p.oid AND m.prrelid = c.oid
-                   WHERE p.pubname = describe.publication),
+    'membership', {_MEMBERSHIP_SQL.format(table="c")},
+    'service', (SELECT string_agg(concat_ws(' ', s.relname, {_MEMBERSHIP_SQL.format(table="s")}), ', '
+                                  ORDER BY s.relname)
+                FROM pg_class s
+                WHERE s.relnamespace = '{SCHEMA}'::regnamespace AND s.relname IN ({_SERVICE_NAMES})),
     'columns', (SELECT jsonb_object_agg(attnum, concat_ws(' ', quote_ident(name), type_name, typmod, element))
                 FROM ({COLUMNS_SQL.format(relation="describe.root")}) AS described),
     'key', (SELECT string_agg(concat(quote_ident(parts.name), CASE WHEN parts.deferrable THEN ' deferrable' END), ', '
@@ -116,8 +126,10 @@ SELECT jsonb_build_object(
                       'storage', r.relfilenode::bigint,
                       'altered', (SELECT md5(string_agg(concat(a.attnum, ' ', a.xmin), ',' ORDER BY a.attnum))
                                   FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum > 0),
-                      'trigger', (SELECT g.xmin::text FROM pg_trigger g WHERE g.tgrelid = r.oid
-                                  AND g.tgname = 'cdc_views_truncate' AND g.tgenabled = 'A')))
+                      'trigger', (SELECT concat(g.xmin, ' ', f.xmin)
+                                  FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid
+                                  WHERE g.tgrelid = r.oid AND g.tgname = 'cdc_views_truncate'
+                                  AND g.tgenabled = 'A')))
                   FROM cdc_views.relations_of(c.oid) tree JOIN pg_class r ON r.oid = tree.relation
                   JOIN pg_namespace rn ON rn.oid = r.relnamespace))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
