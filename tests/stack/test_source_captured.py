@@ -18,6 +18,7 @@ from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.service.captured import CapturedReader
 from cdc_views.source.service.service_sql import EVENT_TRIGGERS
 from cdc_views.stack.services.postgres import Postgres
+from cdc_views.testing.postgres.wal import WalSlot
 from tests.fix_postgres import Database, new_database
 from tests.stack.test_source import errors, settings
 
@@ -324,6 +325,21 @@ def test_change_that_nobody_vouches_for_is_a_stop(prepared: Database, case: str)
     known = captured(prepared)
     prepared.execute(*HARMLESS[case])
     assert judge(prepared, known)[1] is not None
+
+
+@pytest.mark.parametrize("publication", ["other", "cdc_views"])
+def test_large_description_is_complete_in_every_event(prepared: Database, publication: str) -> None:
+    """Postgres leaves a value that is stored out of line and did not change out of an UPDATE."""
+    columns = ", ".join(f"a_long_name_of_a_column_{number} int" for number in range(300))
+    prepared.execute(f"CREATE TABLE wide (id int PRIMARY KEY, {columns})", "CREATE PUBLICATION other FOR TABLE plain")
+    wide = settings(prepared.dsn, "public.wide")
+    fix_source(wide, check_source(wide))
+    with prepared.connect() as connection:
+        slot = WalSlot.create(connection, prepared.name)
+        prepared.execute(f"ALTER PUBLICATION {publication} SET (publish = 'insert')")
+        recorded = [change for each in slot.transactions() for change in each.changes if change.table.table == "ddl"]
+    assert {change.kind for change in recorded} == {"INSERT", "UPDATE"}
+    assert all("a_long_name_of_a_column_299" in str(change.new["description"]) for change in recorded)
 
 
 def test_projects_of_one_database_do_not_touch_each_other(prepared: Database) -> None:

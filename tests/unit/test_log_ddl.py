@@ -150,9 +150,11 @@ def test_row_that_is_none_of_a_service_table_is_a_bad_event(row: dict[str, Any])
         judge(ddl(0, 100, TABLE, **row))
 
 
-def test_description_that_is_none_is_a_bad_event() -> None:
+@pytest.mark.parametrize("text", ['{"name": 1}', "the placeholder of an unchanged value"])
+def test_description_that_is_none_is_a_bad_event(text: str) -> None:
     record = ddl(0, 100, TABLE)
     assert record.value is not None
-    record.value["after"]["description"] = '{"name": 1}'
-    with pytest.raises(BadEvent):
+    record.value["after"]["description"] = text
+    with pytest.raises(BadEvent, match="description") as raised:
         judge(record)
+    assert "cdc-views reset" in str(raised.value.hint)

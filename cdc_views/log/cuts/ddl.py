@@ -178,7 +178,8 @@ def _description(record: Record) -> CapturedTable | None:
     try:
         return CapturedTable.model_validate_json(text)
     except ValidationError:
-        raise bad_event(record, "has no description of a captured table") from None
+        hint = f"how its table was changed is not in the log; {RESET}"
+        raise bad_event(record, "has no description of a captured table", hint=hint) from None
 
 
 def _has_time(source: Mapping[str, object]) -> bool:

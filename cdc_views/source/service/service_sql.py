@@ -194,22 +194,20 @@ END $function$;
 CREATE OR REPLACE FUNCTION cdc_views.record_publication() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
-    recorded bigint;
+    recorded bigint[];
 BEGIN
-    FOR recorded IN
+    recorded := ARRAY(
         SELECT cdc_views.record(c, tg_tag) FROM cdc_views.captured c JOIN pg_publication p ON p.pubname = c.publication
         WHERE tg_tag = 'ALTER PUBLICATION' OR EXISTS (
             SELECT FROM pg_event_trigger_ddl_commands() d
-            WHERE d.classid = 'pg_publication'::regclass AND d.objid = p.oid)
-    LOOP
-        IF tg_tag = 'CREATE PUBLICATION' AND EXISTS (
+            WHERE d.classid = 'pg_publication'::regclass AND d.objid = p.oid));
+    -- The same as an UPDATE, in case the publication has no INSERT. The description is made again, since an event lacks
+    -- a value that is stored out of line and did not change.
+    UPDATE cdc_views.ddl SET description = CASE
+        WHEN tg_tag <> 'CREATE PUBLICATION' OR NOT EXISTS (
             SELECT FROM pg_replication_slots s WHERE s.database = current_database())
-        THEN
-            UPDATE cdc_views.ddl SET description = NULL WHERE id = recorded;
-        ELSE
-            UPDATE cdc_views.ddl SET at = clock_timestamp() WHERE id = recorded;
-        END IF;
-    END LOOP;
+        THEN cdc_views.describe(publication, relation::oid) END
+    WHERE id = ANY(recorded);
 END $function$;
 
 CREATE OR REPLACE FUNCTION cdc_views.record_drop() RETURNS event_trigger
