@@ -139,6 +139,12 @@ UNDONE = {
                                                   "ALTER PUBLICATION cdc_views DROP TABLE above"],
     "renamed by ALTER INDEX": ["BEGIN; ALTER INDEX t RENAME TO x; INSERT INTO x VALUES (5, 5); "
                                "ALTER INDEX x RENAME TO t; COMMIT"],
+    "renamed with a setting that says it is ours": [
+        "SET cdc_views.adopting = 'on'; BEGIN; ALTER TABLE t RENAME TO x; INSERT INTO x VALUES (5, 5); "
+        "ALTER TABLE x RENAME TO t; COMMIT"],
+    "renamed in the transaction of a new partition": [
+        "BEGIN; CREATE TABLE p8 PARTITION OF p FOR VALUES FROM ('2026-08-01') TO ('2026-09-01'); "
+        "ALTER TABLE t RENAME TO x; INSERT INTO x VALUES (5, 5); ALTER TABLE x RENAME TO t; COMMIT"],
     "a column renamed by ALTER VIEW": ["ALTER VIEW t RENAME v TO x", "ALTER VIEW t RENAME x TO v"],
     "a column renamed by ALTER MATERIALIZED VIEW": ["ALTER MATERIALIZED VIEW t RENAME v TO x",
                                                     "ALTER MATERIALIZED VIEW t RENAME x TO v"],
@@ -420,6 +426,14 @@ def test_new_partition_is_as_the_others_are(postgres: Postgres) -> None:
             'CREATE TABLE "P 2x" PARTITION OF p2 DEFAULT',
         )
         assert errors(check_source(ours)) == []
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE p3 REPLICA IDENTITY NOTHING", "TRUNCATE p3"])
+def test_new_partition_altered_in_its_transaction_stops_its_table(prepared: Database, statement: str) -> None:
+    known = captured(prepared)
+    prepared.execute(f"BEGIN; {HARMLESS['a new partition'][0]}; {statement}; COMMIT")
+    assert judge(prepared, known)[0]
+    assert prepared.execute("SELECT FROM cdc_views.adopting") == []
 
 
 def test_new_partition_that_may_not_get_a_trigger_stops_its_table(prepared: Database) -> None:

@@ -37,6 +37,8 @@ CREATE TABLE IF NOT EXISTS cdc_views.captured (
 
 CREATE TABLE IF NOT EXISTS cdc_views.former_identities (
     relation oid PRIMARY KEY, identity text NOT NULL, index_relation oid);
+
+CREATE TABLE IF NOT EXISTS cdc_views.adopting (relation oid PRIMARY KEY);
 """
 
 # The replica identity; for USING INDEX, with the columns of the index.
@@ -64,7 +66,9 @@ _SERVICE_NAMES: Final = ", ".join(f"'{name.table}'" for name in SERVICE_TABLES)
 # events (base/captured.py says which changes are harmless). The xmins show a change that was reverted since.
 # relations_of: returns the table with its partitions and inheriting tables. used_types: returns the user-defined types
 # (oids from 16384) that the table uses, through arrays, domains, composites and ranges: their labels and attributes
-# decide how values print. adopt: makes a new partition like the others of its table, in the command that creates it.
+# decide how values print. adopt: makes a new partition like the others of its table, in the command that creates it. A
+# row of `adopting`, which exists only meanwhile, keeps record_ddl from recording the commands that adopt runs. Users
+# cannot write it, unlike a setting.
 FUNCTIONS: Final = rf"""
 CREATE OR REPLACE FUNCTION cdc_views.relations_of(root oid)
 RETURNS TABLE (relation oid, parent oid, pending boolean)
@@ -147,6 +151,7 @@ $function$;
 CREATE OR REPLACE FUNCTION cdc_views.adopt(partition regclass, is_full boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
+    INSERT INTO cdc_views.adopting VALUES (partition);
     EXECUTE format('CREATE OR REPLACE TRIGGER cdc_views_truncate AFTER TRUNCATE ON %1$s
                         FOR EACH STATEMENT EXECUTE FUNCTION cdc_views.record_truncate();
                     ALTER TABLE %1$s ENABLE ALWAYS TRIGGER cdc_views_truncate', partition);
@@ -155,6 +160,7 @@ BEGIN
         SELECT oid, relreplident FROM pg_class WHERE oid = partition ON CONFLICT (relation) DO NOTHING;
         EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', partition);
     END IF;
+    DELETE FROM cdc_views.adopting WHERE relation = partition;
 EXCEPTION WHEN OTHERS THEN  -- most likely a missing right; the partition of a user is created all the same
     RAISE WARNING 'cdc_views cannot alter partition %, which stops its table: %', partition, SQLERRM;
 END $function$;
@@ -162,22 +168,20 @@ END $function$;
 CREATE OR REPLACE FUNCTION cdc_views.record_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
-    IF current_setting('cdc_views.adopting', true) = 'on' THEN  -- a command of adopt()
-        RETURN;
-    END IF;
-    PERFORM set_config('cdc_views.adopting', 'on', true);
     PERFORM cdc_views.adopt(p.oid, bool_or(leaf.relreplident = 'f'))
     FROM pg_event_trigger_ddl_commands() d JOIN pg_class p ON d.classid = 'pg_class'::regclass AND p.oid = d.objid
     CROSS JOIN cdc_views.captured c CROSS JOIN cdc_views.relations_of(c.relation) tree
     JOIN pg_class leaf ON leaf.oid = tree.relation
     WHERE d.command_tag = 'CREATE TABLE' AND p.relispartition AND p.relkind IN ('r', 'p') AND p.relpersistence = 'p'
     GROUP BY p.oid, c.publication, c.relation HAVING bool_or(leaf.oid = p.oid);
-    PERFORM set_config('cdc_views.adopting', 'off', true);
     PERFORM cdc_views.record(c, CASE tg_tag WHEN 'CREATE SCHEMA' THEN 'CREATE TABLE' ELSE tg_tag END)
     FROM cdc_views.captured c JOIN pg_class t ON t.oid = c.relation
     WHERE EXISTS (
         SELECT FROM pg_event_trigger_ddl_commands() d
-        WHERE d.schema_name IS DISTINCT FROM 'pg_temp' AND CASE d.classid
+        LEFT JOIN pg_trigger g ON d.classid = 'pg_trigger'::regclass AND g.oid = d.objid
+        WHERE d.schema_name IS DISTINCT FROM 'pg_temp'
+          AND coalesce(g.tgrelid, d.objid) NOT IN (SELECT relation FROM cdc_views.adopting)
+          AND CASE d.classid
             WHEN 'pg_namespace'::regclass THEN d.objid = t.relnamespace
             WHEN 'pg_class'::regclass THEN
                 d.objid IN (SELECT relation FROM cdc_views.relations_of(c.relation)
@@ -186,8 +190,7 @@ BEGIN
                 OR d.objid IN (SELECT u.typrelid FROM cdc_views.used_types(c.relation) JOIN pg_type u ON u.oid = type)
             WHEN 'pg_type'::regclass THEN d.objid IN (SELECT type FROM cdc_views.used_types(c.relation))
             WHEN 'pg_trigger'::regclass THEN
-                (SELECT tgrelid FROM pg_trigger WHERE oid = d.objid)
-                IN (SELECT relation FROM cdc_views.relations_of(c.relation))
+                g.tgrelid IN (SELECT relation FROM cdc_views.relations_of(c.relation))
         END);
 END $function$;
 
