@@ -3,13 +3,13 @@
 `cdc_views.describe` in the source (source/service/service_sql.py) describes a table. `changes` compares two
 descriptions and yields the differences that matter. These do not matter: new labels of an enum; a replica identity that
 becomes FULL; new storage (VACUUM FULL, CLUSTER) where a TRUNCATE or a rewrite by ALTER TABLE would have been recorded;
-and anything that leaves the columns, key, guards, replica identity, and membership in the publication unchanged: its
-own, and that of the service tables.
+and anything that leaves the columns, key, guards, replica identity and membership in the publication (also that of the
+service tables) unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,15 +55,17 @@ class CapturedTable(_Description):
     """A captured table as the catalog described it at one moment.
 
     `membership` is that of the table in the publication. `service` is that of the service tables, whose rows show DDL
-    and TRUNCATE; descriptions of an earlier version lack it. `columns` are keyed by attribute number, `labels` (of
-    enums) and `relations` by oid. `guards` are our CHECK constraints. `attributes` are those of the composite types
-    that the table's values are printed with.
+    and TRUNCATE. `columns` are keyed by attribute number, `labels` (of enums) and `relations` by oid. `array_domains`
+    are the numbers of the columns whose type is a domain over an array: their events do not mark unchanged values.
+    `guards` are our CHECK constraints. `attributes` are those of the composite types that the table's values are
+    printed with. Descriptions of an earlier version lack `service` and `array_domains`.
     """
 
     name: str
     membership: str | None
     service: str | None = None
     columns: Mapping[str, str]
+    array_domains: tuple[int, ...] | None = None
     key: str | None
     guards: Mapping[str, str]
     labels: Mapping[str, str]
@@ -122,6 +124,8 @@ def definition_changes(
         if before != after:
             yield DefinitionChange(what, _shown(after), _shown(before))
     yield from _of_mapping("column {}", known.columns, found.columns)
+    if known.array_domains is not None:
+        yield from _of_array_domains(known.array_domains, found.array_domains or ())
     yield from _of_mapping("constraint {}", known.guards, found.guards)
     yield from _of_mapping("attribute {} of a composite type", known.attributes, found.attributes)
     kept = {oid: label for oid, label in found.labels.items() if oid in known.labels}  # a new label changes no row
@@ -133,6 +137,12 @@ def _of_mapping(what: str, known: Mapping[str, str], found: Mapping[str, str]) -
     for name in sorted(known.keys() | found.keys()):
         if known.get(name) != found.get(name):
             yield DefinitionChange(what.format(name), _shown(found.get(name)), _shown(known.get(name)))
+
+
+def _of_array_domains(known: Collection[int], found: Collection[int]) -> Iterator[DefinitionChange]:
+    shown = ("an array", "a domain over an array")
+    for number in sorted({*known} ^ {*found}):
+        yield DefinitionChange(f"type of column {number}", shown[number in found], shown[number in known])
 
 
 def _of_relations(

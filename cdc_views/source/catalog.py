@@ -178,22 +178,31 @@ class SourceTable:
 
     def fingerprint(self) -> str:
         """Return a hash of everything that decides how events of this table are decoded."""
-        lines = [FIELD_SEPARATOR.join((self.name.schema, self.name.table))]
-        lines += [
-            FIELD_SEPARATOR.join((str(column.attnum), column.name, column.type_name, str(column.typmod),
-                                  column.element or ""))
-            for column in sorted((*self.columns, *self.excluded), key=lambda column: column.attnum)
-        ]  # fmt: skip
-        lines.append(FIELD_SEPARATOR.join(self.key))
-        return hashlib.sha256(LINE_SEPARATOR.join(lines).encode()).hexdigest()
+        domains = [f"{column.attnum} domain" for column in self._all_columns if column.element and column.domain]
+        return _hash([*self._lines(), *domains])
 
     def mirror_fingerprint(self) -> str:
-        """Return a hash of what decides the columns of the mirror: the fingerprint, and the columns' forms."""
+        """Return a hash of what decides the columns of the mirror: the types of the source, and the columns' forms."""
         forms = [f"{column.attnum}{form}" for column in self.columns if (form := column.form) is not None]
         forms += [f"{column.attnum} excluded" for column in self.excluded]
-        if not forms:
-            return self.fingerprint()
-        return hashlib.sha256(LINE_SEPARATOR.join((self.fingerprint(), *forms)).encode()).hexdigest()
+        types = _hash(self._lines())
+        return _hash([types, *forms]) if forms else types
+
+    @property
+    def _all_columns(self) -> list[SourceColumn]:
+        return sorted((*self.columns, *self.excluded), key=lambda column: column.attnum)
+
+    def _lines(self) -> list[str]:
+        columns = [
+            FIELD_SEPARATOR.join((str(column.attnum), column.name, column.type_name, str(column.typmod),
+                                  column.element or ""))
+            for column in self._all_columns
+        ]  # fmt: skip
+        return [FIELD_SEPARATOR.join((self.name.schema, self.name.table)), *columns, FIELD_SEPARATOR.join(self.key)]
+
+
+def _hash(lines: Iterable[str]) -> str:
+    return hashlib.sha256(LINE_SEPARATOR.join(lines).encode()).hexdigest()
 
 
 def read_tables(

@@ -132,6 +132,14 @@ def test_change_that_no_row_explains_is_an_error() -> None:
     assert "unrecorded command: column 2" in str(by.unexplained(judged))
 
 
+def test_description_of_an_earlier_version_is_compared_by_what_it_has() -> None:
+    newer = TABLE.model_copy(update={"service": "ddl 1", "array_domains": (1,)})
+    by, judged = judge(found=captured(newer))
+    assert by.unexplained(judged) is None
+    by, judged = judge(known=captured(newer), found=captured(newer.model_copy(update={"array_domains": ()})))
+    assert "type of column 1 is an array, wanted a domain over an array" in str(by.unexplained(judged))
+
+
 def test_table_that_is_gone_without_a_row_is_an_error() -> None:
     by, judged = judge(found=captured(None))
     assert "it is gone" in str(by.unexplained(judged))

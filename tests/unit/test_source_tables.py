@@ -22,6 +22,7 @@ from cdc_views.source.service.service_tables import grants_sql, service_schema_s
 
 ID = SourceColumn("id", 1, "int4", -1, None, not_null=True, toastable=False)
 NOTE = SourceColumn("note", 2, "text", -1, None, not_null=False, toastable=True)
+TAGS = SourceColumn("note", 2, "_text", -1, "text", not_null=False, toastable=True)
 ORDERS = SourceTable(TableName("public", "orders"), 16384, (ID, NOTE), ("id",), False, "default")
 
 
@@ -47,10 +48,18 @@ def test_fingerprint_changes_with_what_decides_decoding(other: SourceTable) -> N
         replace(ORDERS, oid=2),
         replace(ORDERS, replica_identity="full"),
         replace(ORDERS, columns=(ID, replace(NOTE, toastable=False))),
+        replace(ORDERS, columns=(ID, replace(NOTE, domain=True))),
     ],
 )
 def test_fingerprint_stays_where_decoding_does(other: SourceTable) -> None:
     assert other.fingerprint() == ORDERS.fingerprint()
+
+
+def test_domain_over_an_array_changes_the_decoding_and_not_the_mirror() -> None:
+    """A start compares the mirror's fingerprint with the one that it was created with."""
+    plain, domain = (replace(ORDERS, columns=(ID, replace(TAGS, domain=each))) for each in (False, True))
+    assert plain.fingerprint() != domain.fingerprint()
+    assert plain.mirror_fingerprint() == domain.mirror_fingerprint()
 
 
 def test_printed_sql_quotes_names() -> None:

@@ -107,6 +107,10 @@ SELECT jsonb_build_object(
                 WHERE s.relnamespace = '{SCHEMA}'::regnamespace AND s.relname IN ({_SERVICE_NAMES})),
     'columns', (SELECT jsonb_object_agg(attnum, concat_ws(' ', quote_ident(name), type_name, typmod, element))
                 FROM ({COLUMNS_SQL.format(relation="describe.root")}) AS described),
+    'array_domains', (SELECT coalesce(jsonb_agg(a.attnum ORDER BY a.attnum), '[]')
+                      FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+                      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                      AND t.typtype = 'd' AND t.typcategory = 'A'),
     'key', (SELECT string_agg(concat(quote_ident(parts.name), CASE WHEN parts.deferrable THEN ' deferrable' END), ', '
                               ORDER BY parts.place) || ' by constraint ' || coalesce(min(con.oid::bigint), 0)
             FROM ({KEY_SQL.format(relation="describe.root")}) AS parts
