@@ -114,6 +114,7 @@ STOPS = {
     # the publication
     "the publication without the table": ["ALTER PUBLICATION cdc_views DROP TABLE t"],
     "without and with it": ["ALTER PUBLICATION cdc_views DROP TABLE t", "ALTER PUBLICATION cdc_views ADD TABLE t"],
+    "another owner of the publication": ["ALTER PUBLICATION cdc_views OWNER TO pg_monitor"],
     "without inserts": ["ALTER PUBLICATION cdc_views SET (publish = 'update, delete')"],
     "without and with deletes": ["ALTER PUBLICATION cdc_views SET (publish = 'insert, update')",
                                  "ALTER PUBLICATION cdc_views SET (publish = 'insert, update, delete')"],
