@@ -433,6 +433,16 @@ def test_new_partition_is_as_the_others_are(postgres: Postgres) -> None:
         assert errors(check_source(ours)) == []
 
 
+def test_truncate_of_a_partition_that_its_snapshot_does_not_show_stops_the_table(prepared: Database) -> None:
+    with prepared.connect() as connection, connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("SELECT FROM t")
+        prepared.execute(*HARMLESS["a new partition"])
+        known = captured(prepared)
+        connection.execute("TRUNCATE p3")
+    assert "emptied" in str(judge(prepared, known)[1])
+
+
 @pytest.mark.parametrize("statement", ["ALTER TABLE p3 REPLICA IDENTITY NOTHING", "TRUNCATE p3"])
 def test_new_partition_altered_in_its_transaction_stops_its_table(prepared: Database, statement: str) -> None:
     known = captured(prepared)

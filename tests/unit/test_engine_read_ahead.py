@@ -38,7 +38,7 @@ SPEC = mirror_spec(TABLE.source, "generation")
 END = {A: 50, B: 0}
 START = {A: 10, B: 0}
 LIMIT_S = 10
-LATER = datetime.now(UTC) + timedelta(hours=1)
+LATER = datetime.now(UTC) + timedelta(days=1)
 PAST = datetime.now(UTC) - timedelta(hours=1)
 NOTHING = Written([], pa.table({"id": pa.array([], pa.int64())}))
 

@@ -248,7 +248,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $func
 BEGIN
     INSERT INTO cdc_views.truncates (publication, schema_name, table_name, relation, truncated)
     WITH RECURSIVE ancestors(relation) AS (
-        SELECT tg_relid
+        -- The function, unlike a query, also knows a partition that is newer than the transaction's snapshot.
+        (SELECT tg_relid UNION SELECT relid FROM pg_partition_ancestors(tg_relid))
         UNION
         SELECT i.inhparent FROM ancestors a JOIN pg_inherits i ON i.inhrelid = a.relation)
     SELECT c.publication, c.schema_name, c.table_name, c.relation::bigint,

@@ -429,7 +429,7 @@ class Views:
         return Query(f"{start}{', '.join(texts)}{after}", tuple(found), is_simple=True)
 
     def grouped(self, depth: int, scope: Sequence[Column], after: str) -> Query:
-        if self.draws.chance(4):
+        if self.draws.chance(8):
             return self.total(scope, after)
         self.used["GROUP BY"] += 1
         if self.draws.chance(8):
