@@ -201,7 +201,7 @@ def test_value_that_the_log_does_not_hold_is_the_error_of_the_decoder(
     cut = log.cut(snapshot.end, snapshot.position)
     [table] = captured.tables().values()
     bulk = Bulk(spark, tmp_path, captured, table)
-    with pytest.raises(UnresolvedToast, match=r'"b" was left unchanged.*\nhint: run "ALTER TABLE'):
+    with pytest.raises(UnresolvedToast, match=r'"b" was left unchanged.*\nhint: rebuild the table from a snapshot'):
         bulk.rows(cut)
 
 
