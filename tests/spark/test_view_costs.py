@@ -2,7 +2,7 @@
 
 The counters say what was looked up, found, computed again, read, opened and written; no time is compared. What would
 hide the size of tables is switched off: row groups have one row, and decoded rows are not cached. Indexes are built
-before the epoch that is measured. A run takes some of the shapes; a failure names the seed. All: `just nightly`.
+before the epoch that is measured. `CDC_VIEWS_COST_VIEWS` says how many shapes; `just nightly` takes all.
 """
 
 from __future__ import annotations
@@ -136,6 +136,7 @@ def costs(harness: ViewHarness) -> dict[str, Cost]:
     return {name: harness.cost(name) for name in harness.views}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("views", PARTS, ids=range(len(PARTS)))
 def test_cost_of_a_change_does_not_grow_with_the_tables(spark: SparkSession, views: list[str]) -> None:
     found = measured(spark, [*views, READS_ALL])
