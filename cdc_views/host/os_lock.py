@@ -12,17 +12,17 @@ from typing import IO, Any
 
 def try_lock(file: int | IO[str]) -> bool:
     """Take the lock of an open file, or return False if another process has it. Closing the file releases it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return _gets(file, fcntl.LOCK_EX)
 
 
 def is_locked(file: int | IO[Any]) -> bool:
     """Whether another process has the lock of an open file. Asking takes the shared lock until the file is closed."""
+    return not _gets(file, fcntl.LOCK_SH)
+
+
+def _gets(file: int | IO[Any], mode: int) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file, mode | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    return False
+        return False
+    return True

@@ -63,9 +63,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     project.views.mkdir()
     (project.views / "notes.sql").write_text(NOTES)
     driver = SimpleNamespace(session=lambda: None, naming_lost=nullcontext)
-    nothing = lambda *_, **__: nullcontext()  # noqa: E731
     for name in ("require_ready", "connect", "only_run", "capture_or_resume", "resume_capture", "estimated_rows"):
-        monkeypatch.setattr(supervising, name, nothing)
+        monkeypatch.setattr(supervising, name, lambda *_, **__: nullcontext())
     monkeypatch.setattr(supervising, "ReadAhead", lambda *_: SimpleNamespace(take=None))
     monkeypatch.setattr(supervising, "background_driver", lambda *_: nullcontext(driver))
     monkeypatch.setattr(declaring, "read_mirrored", lambda *_: Mirrored(TABLES))

@@ -281,6 +281,34 @@ def test_read_does_not_wait_for_an_epoch_that_is_being_taken_over(
     assert _reads(followed, 1) == ("newer", 0)
 
 
+def test_cache_that_is_closed_while_an_epoch_is_taken_over_stays_right(
+    shop: Published, followed: cdc_views.CacheReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed.get(1)
+    has_begun, may_go_on, written = threading.Event(), threading.Event(), StoredTables.written
+
+    def slow(*given: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            has_begun.set()
+            assert may_go_on.wait(LIMIT_S)
+        return written(*given)
+
+    monkeypatch.setattr(StoredTables, "written", slow)
+    thread = next(each for each in threading.enumerate() if each.name == "epochs")
+    shop.write(PRODUCTS, [(1, "second", 0.0)])
+    shop.publish()
+    assert has_begun.wait(LIMIT_S)
+    followed.close()
+    shop.write(PRODUCTS, [(5, "third", 0.0)])
+    shop.publish()
+    assert _reads(followed, 5)[0] == "third"
+    may_go_on.set()
+    thread.join(LIMIT_S)
+    assert not thread.is_alive()
+    rows = [followed.get(key, at=at).row for at in (2, 3) for key in (1, 5)]
+    assert [row and row["name"] for row in rows] == ["second", "p5", "second", "third"]
+
+
 def test_failed_view_is_an_error_while_its_epochs_are_followed(
     shop: Published, followed: cdc_views.CacheReader
 ) -> None:

@@ -227,7 +227,7 @@ class CacheReader:
                 taken = epoch
             except CdcViewsError:
                 pass
-            except Exception:
+            except Exception:  # a fault of ours: the thread is that of all caches of the reader
                 _LOG.warning('epoch %d of cache "%s" cannot be taken over', epoch.number, self.name, exc_info=True)
         with self._lock:
             if epoch is None:
@@ -239,13 +239,13 @@ class CacheReader:
                 self._taken = taken
 
     def _bring_to(self, epoch: PublishedEpoch) -> None:
-        """Bring the hot rows to the version of an epoch, which nobody else does meanwhile, and no read waits for."""
+        """Bring the hot rows to the version of an epoch. No read waits for it."""
         table = self.table(epoch)
         place, key = self._place_of(table), self._key_of(table)
-        if place == self._place:
-            return
         with self._lock:
-            is_hot = len(self._hot) > 0
+            base, is_hot = self._place, len(self._hot) > 0
+        if place == base:
+            return
         changed = self._changed(place, key) if is_hot else None
         with self._lock:
             hot = [name for name in changed or () if name in self._hot]
@@ -253,6 +253,8 @@ class CacheReader:
         again = hot[:_MOST_READ_AGAIN] or list(changed or ())[:1]
         rows = table.get_many([changed[name] for name in again]) if changed else []
         with self._lock:
+            if self._place != base:
+                return  # closed meanwhile, and brought to an epoch by a read
             self._drop(changed)
             for name, row in zip(again, rows, strict=True):
                 self._hot.put(name, row)
