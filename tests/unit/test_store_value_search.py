@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -34,8 +34,8 @@ def table_of(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
 
 
-def sorted_rows(table: pa.Table) -> list[Row]:
-    return sorted(cast(Row, tuple(row.values())) for row in table.to_pylist())
+def sorted_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in table.to_pylist())
 
 
 class Terms:
@@ -76,9 +76,14 @@ def test_rows_are_found_by_text_prefix_and_values(tmp_path: Path, seed: int, mon
             prefixed = stored.with_prefix("t", terms.version, "term", text, SCHEMA.names, 1000)
             assert prefixed is not None
             assert sorted_rows(prefixed) == sorted(row for row in terms.rows if row[0].startswith(text))
-        wanted = terms.chance.sample(range(35), 4)
-        found = stored.columns_of("t", terms.version, "document", pa.array(wanted, pa.int64()), SCHEMA.names)
-        assert sorted_rows(found) == sorted(row for row in terms.rows if row[1] in wanted)
+        few = terms.chance.sample(range(35), 4)
+        for wanted in (few, [*few, *range(100, 1100)]):  # few are fetched by page
+            of_wanted = sorted(row for row in terms.rows if row[1] in wanted)
+            keys = pa.array(wanted, pa.int64())
+            found = stored.columns_of("t", terms.version, "document", keys, SCHEMA.names)
+            assert sorted_rows(found) == of_wanted
+            paged = stored.columns_of("t", terms.version, "document", keys, ["term", "document"])  # lists have no pages
+            assert sorted_rows(paged) == [row[:2] for row in of_wanted]
 
 
 def test_more_rows_than_wanted_of_a_prefix_are_none(tmp_path: Path) -> None:

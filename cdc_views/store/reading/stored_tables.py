@@ -167,10 +167,10 @@ class StoredTables:
             return self._values.with_prefix(table.folder, state, field, prefix, schema, most)
 
     def columns_of(self, path: str, version: int, column: str, values: pa.Array, columns: Iterable[str]) -> pa.Table:
-        """Some columns of the rows whose column has one of the values, in no order. It is for many values.
+        """Some columns of the rows whose column has one of the values, in no order.
 
-        Reads the column in all row groups whose bounds allow a value, and `columns` where there is one. Raises
-        TableUnavailable, WarehouseUnusable.
+        Reads the column in all row groups whose bounds allow a value, and `columns` where there is one: of up to 1,000
+        values, only the pages with their rows. Raises TableUnavailable, WarehouseUnusable.
         """
         field, schema = self._field(path, column), self._schema(path, columns)
         with self._at(path, version) as (table, state):

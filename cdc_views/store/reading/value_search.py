@@ -1,7 +1,8 @@
 """Finds the rows of a version by the values of one column, for readers that have no index.
 
 Row groups are skipped by the bounds in the footers of their files. The others are decoded once and kept (RowGroups), so
-that a reader that asks again reads no file.
+that a reader that asks again reads no file. Of the rows with few values, most of a row group is not wanted: they are
+found in that column alone, and fetched by page.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_views.store.delta_log.deletion_vectors import RowNumbers
+from cdc_views.store.delta_log.deletion_vectors import RowNumbers, StoredRows
 from cdc_views.store.delta_log.entries import data_file
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.files import column_places
 from cdc_views.store.index.fetching import RowGroups
 
 _MOST_FILES: Final = 10_000
+# As many as the documents of the largest page of a search.
+_FEW_VALUES: Final = 1000
 
 Bound = tuple[Any, Any] | None
 """The smallest and the largest value of a column; None where they are not known."""
@@ -46,6 +49,16 @@ class Bounds:
         if not known or len(known) < len(groups):
             return cls(None, groups)
         return cls((min(low for low, _ in known), max(high for _, high in known)), groups)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A row group whose bounds allow a match: its file by the path in the log, its number, and its first row."""
+
+    path: str
+    file: Path
+    number: int
+    begin: int
 
 
 class ValueSearch:
@@ -86,12 +99,32 @@ class ValueSearch:
         self, table: Path, state: TableState, column: pa.Field, values: pa.Array, schema: pa.Schema
     ) -> pa.Table:
         """The live rows whose column is one of `values`. NULL finds NULL."""
-        allows = _allows(values)
-        matches = pc.SetLookupOptions(value_set=values)
-        found = self._matching(
-            table, state, column, schema, allows, lambda found: pc.call_function("is_in", [found], matches)
-        )
-        return pa.Table.from_batches(list(found), schema)
+        allows, among = _allows(values), pc.SetLookupOptions(value_set=values)
+
+        def matches(found: pa.Array) -> pa.Array:
+            return pc.call_function("is_in", [found], among)
+
+        if len(values) <= _FEW_VALUES:
+            return self._row_groups.fetch(table, self._stored(table, state, column, allows, matches), schema)
+        return pa.Table.from_batches(list(self._matching(table, state, column, schema, allows, matches)), schema)
+
+    def _stored(
+        self,
+        table: Path,
+        state: TableState,
+        column: pa.Field,
+        allows: Callable[[Any, Any], bool],
+        matches: Callable[[pa.Array], pa.Array],
+    ) -> StoredRows:
+        """Where the live rows that match are, by reading the column alone."""
+        stored: StoredRows = {}
+        alone = pa.schema([column])
+        for group in self._allowed(table, state, column, allows):
+            values = self._row_groups.group(group.file, group.number, alone).column(0)
+            found = _live(_numbers(matches(values)), group.begin, state.dead_rows(table, group.path))
+            if len(found):
+                stored.setdefault(group.path, RowNumbers()).update((found + group.begin).tolist())
+        return stored
 
     def _matching(
         self,
@@ -108,22 +141,25 @@ class ValueSearch:
         about as long as to decode it.
         """
         both = pa.schema([column, *(field for field in schema if field.name != column.name)])
+        for group in self._allowed(table, state, column, allows):
+            rows = self._row_groups.group(group.file, group.number, both)
+            found = _live(_numbers(matches(rows.column(0))), group.begin, state.dead_rows(table, group.path))
+            if len(found):
+                yield rows.select(schema.names).take(pa.array(found))
+
+    def _allowed(
+        self, table: Path, state: TableState, column: pa.Field, allows: Callable[[Any, Any], bool]
+    ) -> Iterator[_Group]:
+        """The row groups whose bounds allow a match."""
         for path in state.files:
             file = data_file(table, path)
             bounds = self._bounds_of(file, column.name)
             if bounds.of_file is not None and not allows(*bounds.of_file):
                 continue
-            numbers = [number for number, each in enumerate(bounds.of_groups) if each is None or allows(*each)]
-            if not numbers:
-                continue
-            dead = state.dead_rows(table, path)
             begins = [0, *accumulate(self._row_groups.rows_in_groups(file))]
-            for number in numbers:
-                rows = self._row_groups.group(file, number, both)
-                found = np.flatnonzero(pc.fill_null(matches(rows.column(0)), False))
-                found = _live(found, begins[number], dead)
-                if len(found):
-                    yield rows.select(schema.names).take(pa.array(found))
+            for number, of_group in enumerate(bounds.of_groups):
+                if of_group is None or allows(*of_group):
+                    yield _Group(path, file, number, begins[number])
 
     def _bounds_of(self, file: Path, column: str) -> Bounds:
         with self._lock:
@@ -147,9 +183,14 @@ def _bounds(column: pq.ColumnChunkMetaData) -> Bound:
     return (statistics.min, statistics.max) if isinstance(statistics.min, int | str) else None
 
 
+def _numbers(is_match: pa.Array) -> Any:
+    """The numbers of the rows that match."""
+    return np.flatnonzero(pc.fill_null(is_match, False))
+
+
 def _allows(values: pa.Array) -> Callable[[Any, Any], bool]:
     """Whether one of the values lies within bounds."""
-    ordered = sorted(value for value in values.to_pylist() if value is not None) if len(values) <= 1000 else None
+    ordered = sorted(value for value in values.to_pylist() if value is not None) if len(values) <= _FEW_VALUES else None
     if ordered is None:
         found = pc.min_max(values).as_py()
         return lambda low, high: bool(found["min"] is not None and low <= found["max"] and found["min"] <= high)
