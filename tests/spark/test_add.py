@@ -246,3 +246,12 @@ def test_view_of_exploded_arrays_over_another_view_is_added(h: ViewHarness) -> N
     assert applied(h, *rows) == ("add", [(3, 6, Decimal(10))])
     change = Update("accounts", {"id": 2}, {"tags": ["a", "b", "c"]}), Update("savings", {"id": 1}, {"tags": None})
     assert applied(h, *change) == ("add", [(4, 6, Decimal("11.00"))])
+
+
+@pytest.mark.parametrize("sets", ["WITH ROLLUP", "WITH CUBE", "GROUPING SETS ((d, n), (n), ())"])
+def test_sets_behind_their_columns_are_added(h: ViewHarness, sets: str) -> None:
+    created(h, f"SELECT n, d, grouping_id() AS level, count(*) AS rows FROM t GROUP BY n, d {sets}")
+    for key in range(4):
+        assert applied(h, t(2 * key, n=key % 2), t(2 * key + 1, n=key % 2, d=Decimal(1)))[0] == "add"
+    assert applied(h, Update("t", {"id": 1}, {"n": None}), Delete("t", {"id": 2}))[0] == "add"
+    assert applied(h, *(Delete("t", {"id": key}) for key in (0, 1, 3, 4, 5, 6, 7))) == ("add", [])

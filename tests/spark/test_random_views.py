@@ -31,7 +31,7 @@ VIEWS: Final = int(os.environ.get("CDC_VIEWS_EXAMPLES", "25"))
 OF_A_PROJECT: Final = 5  # whose tables and history they share
 PROJECTS: Final = -(-VIEWS // OF_A_PROJECT)
 ENOUGH: Final = 2000  # views, for each construct that only Spark has to occur
-ONLY_SPARK: Final = {"explode", "LATERAL VIEW", "time window", "ROLLUP", "CUBE"}
+ONLY_SPARK: Final = {"explode", "LATERAL VIEW", "time window", "ROLLUP", "CUBE", "sets behind their columns"}
 POSTGRES_TYPES: Final = {
     "int": "integer",
     "bigint": "bigint",

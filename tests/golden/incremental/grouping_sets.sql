@@ -32,7 +32,8 @@ SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP BY user_id, status WITH ROLLUP;
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets with a total over all rows: each change may change all of its rows
+-- strategy: ADD: for each (user_id, status, level), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals of its (user_id, status, level)
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -56,3 +57,30 @@ CREATE MATERIALIZED VIEW v AS
 SELECT user_id, status, count(*) AS n FROM orders WHERE user_id IS NOT NULL AND status IS NOT NULL GROUP BY CUBE (user_id, status);
 -- strategy: ADD: for each (user_id, status), the totals over the rows that are added are added, those over the rows that are removed are subtracted
 --   a change of public.orders changes the totals of its (user_id, status)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP BY user_id, status WITH CUBE;
+-- strategy: ADD: for each (user_id, status, level), the totals over the rows that are added are added, those over the rows that are removed are subtracted
+--   a change of public.orders changes the totals of its (user_id, status, level)
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, count(*) AS n FROM orders
+GROUP BY user_id, status GROUPING SETS ((status, user_id), user_id) HAVING count(*) > 1;
+-- strategy: KEYS: the rows of affected (user_id, status) are looked up, computed again, and compared
+--   _cv_v_1: SELECT status AS value_1, user_id AS value_2, grouping_id() AS value_3, count(*) AS value_4 FROM orders
+GROUP BY user_id, status GROUPING SETS ((status, user_id), user_id)
+--   a change of _cv_v_1 affects (user_id, status)
+--   the rows of affected (user_id, status) are computed again from
+--     _cv_v_1 by (value_2, value_1) from (user_id, status) of the affected keys, NULL matches NULL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP BY user_id, status GROUPING SETS (user_id, ());
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY user_id, user_id WITH ROLLUP;
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL

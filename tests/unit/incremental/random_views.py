@@ -473,6 +473,10 @@ class Views:
         sets = f"({names})"
         if kind == "GROUPING SETS":
             sets = f"(({names}), ({columns[0].text}))" if len(columns) > 1 else f"(({names}))"
+        by = f"{kind} {sets}"
+        if self.of_spark and self.draws.chance(40):
+            self.used["sets behind their columns"] += 1
+            by = f"{names} GROUPING SETS {sets}" if kind == "GROUPING SETS" else f"{names} WITH {kind}"
         items = [replace(each, is_plain=False) for each in columns]
         level = (f"grouping_id({names})", "bigint")
         found = [level, *self.totals(scope)]
@@ -480,7 +484,7 @@ class Views:
             self.used["stored totals"] += 1
             del found[: self.draws.number(1, 2)]
         items += [Column(text, "", type_, is_plain=False) for text, type_ in found]
-        return self.selected("SELECT ", items, f"{after} GROUP BY {kind} {sets}{self.having(25)}")
+        return self.selected("SELECT ", items, f"{after} GROUP BY {by}{self.having(25)}")
 
     def total(self, scope: Sequence[Column], after: str) -> Query:
         """One row of totals over all rows; none if its HAVING does not hold."""

@@ -51,7 +51,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.grouping_sets import columns_of_sets, is_grouping
+from cdc_views.plan.facts.grouping_sets import SETS_BEHIND, columns_of_sets, is_grouping
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Path, is_exact
 from cdc_views.plan.incremental.delta_plans.affected_rows import ChangedFrom, RowsOf, require_row_by_row
@@ -69,6 +69,7 @@ from cdc_views.views.references import ParsedQuery
 
 _OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group"})
 _OF_GROUP: Final = frozenset({"expressions"})
+_OF_SETS: Final = _OF_GROUP.union(SETS_BEHIND)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def group_plan(
     `rows_of` says how the rows of its FROM are found; `columns` are the columns of the view with their Arrow types, in
     order; `key` are those that identify a row. `keys` is the plan of the view for KEYS, if it has one.
     """
-    select, group = _grouped(query)
+    select, group = _grouped(query, _OF_GROUP)
     rows = rows_of(select)
     scope = rows.scope
     items = {name: item.unalias() for name, item in items_of(select, columns).items()}
@@ -131,7 +132,7 @@ def sets_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str], k
     Raises NotIncremental with the reason for FULL.
     """
     try:
-        select, group = _grouped(query)
+        select, group = _grouped(query, _OF_SETS)
         rows = rows_of(select)
         scope = rows.scope
         wanted = columns_of_sets(group, scope.origin_of)
@@ -150,13 +151,13 @@ def sets_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str], k
         raise NotIncremental(f"grouping sets that cannot be added up: {reason}") from None
 
 
-def _grouped(query: ParsedQuery) -> tuple[exp.Select, exp.Group]:
+def _grouped(query: ParsedQuery, clauses: frozenset[str]) -> tuple[exp.Select, exp.Group]:
     select = query.tree
     group = select.args.get("group")
     if not isinstance(select, exp.Select) or not isinstance(group, exp.Group):
         raise NotIncremental("no GROUP BY")
     require_only(select, _OF_GROUPED)
-    require_only(group, _OF_GROUP)
+    require_only(group, clauses)
     require_row_by_row(select)
     return select, group
 
