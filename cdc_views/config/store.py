@@ -37,7 +37,9 @@ class StoreSettings(Section):
         description="memory for the stored queries of each view of kind saved_searches; where they take more, each "
         "epoch reads all of them",
     )
-    lookup_keys: int = Field(100_000, ge=0, description="lookups of more keys are done by Spark")
+    lookup_keys: int = Field(
+        100_000, ge=0, description="more keys are not looked up: Spark commits, or computes the view in full"
+    )
     driver_rows: int = Field(500_000, ge=0, description="the driver reads tables of at most this many rows by itself")
     driver_mb: int = Field(64, ge=0, description="... and of at most this size in MiB")
     task_rows: int = Field(20_000, ge=0, description="Spark reads tables of at most this many rows in one task")

@@ -55,6 +55,21 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
             },
         ),
     ],
+    "DISTINCT: each change may change all of its rows": [
+        (
+            f"SELECT DISTINCT u.name || o.status AS x FROM {USERS_AND_ORDERS}",
+            {"v": f"SELECT u.name || o.status AS x, count(*) AS n FROM {USERS_AND_ORDERS} GROUP BY u.name || o.status"},
+        ),
+    ],
+    "places name a table": [
+        (
+            " UNION ALL ".join(["SELECT id FROM users"] * 33),
+            {
+                "part": " UNION ALL ".join(["SELECT id FROM users"] * 17),
+                "v": " UNION ALL ".join(["SELECT id FROM part", *["SELECT id FROM users"] * 16]),
+            },
+        ),
+    ],
     "grouping sets that cannot be added up": [
         (
             "SELECT lower(country) AS low, count(*) AS n FROM users GROUP BY ROLLUP (lower(country))",
@@ -162,6 +177,18 @@ FULL: Final[Mapping[str, list[tuple[str, dict[str, str]]]]] = {
         (
             "SELECT a.id, s.id AS other FROM accounts a JOIN savings s ON a.balance < s.balance",
             {"v": "SELECT a.id, s.id AS other FROM accounts a JOIN savings s ON a.id = s.id AND a.balance < s.balance"},
+        ),
+        (
+            "SELECT u.id, p.price FROM users u CROSS JOIN (SELECT price FROM products WHERE id = 7) p",
+            {"v": "SELECT u.id, (SELECT price FROM products WHERE id = 7) AS price FROM users u"},
+        ),
+        (
+            "SELECT u.id, q.n FROM users u JOIN (SELECT user_id, count(*) AS n FROM orders GROUP BY ROLLUP (user_id)) q"
+            " ON q.user_id = u.id",
+            {
+                "totals": "SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY ROLLUP (user_id)",
+                "v": "SELECT u.id, q.n FROM users u JOIN totals q ON q.user_id = u.id WHERE q.level = 0",
+            },
         ),
     ],
     "without an equality of columns": [
