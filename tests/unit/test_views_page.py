@@ -11,7 +11,9 @@ import pytest
 
 from cdc_views.cli.setup.init import VIEW
 from cdc_views.plan.explain import Explanation, explain
+from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, Table
+from tests.unit.incremental.played import played, random_states
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 TABLES: Final = (
@@ -391,7 +393,7 @@ def test_explanations_of_shapes_in_the_page_are_those_of_the_engine(shape: str, 
     assert example("views.md", f"cdc-views explain {view}").rstrip("\n") in of_views
 
 
-def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
+def test_views_of_the_section_have_the_strategies_that_it_says_and_equal_their_sql() -> None:
     section = page("views.md").split("## How a view is kept")[1]
     memory = Memory(TABLES)
     found = re.findall(
@@ -417,3 +419,6 @@ def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
         *("busy_places", "price_range", "_cv_latest_activity_1"),
     )
     assert strategies == dict.fromkeys(by_keys, "KEYS")
+    with naming_the_seed():
+        played(memory, random_states(TABLES, SEED, count=6))
+

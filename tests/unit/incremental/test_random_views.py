@@ -25,6 +25,7 @@ OPERATORS: Final = {
     "window sum", "window lag", "CTE", "derived table", "stored derived table", "star", "SEMI JOIN", "ANTI JOIN",
     "LEFT LATERAL", "LIMIT in LATERAL", "group expression", "ordered list", "IN as a value", "expression alone",
     "correlation by expressions", "uncorrelated subquery", "window by another column", "total", "stored totals",
+    "QUALIFY", "top-k", "ORDER BY LIMIT", "EXISTS as a value", "NOT IN", "GROUPING SETS",
 }  # fmt: skip
 
 
