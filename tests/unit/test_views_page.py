@@ -393,14 +393,19 @@ def test_explanations_of_shapes_in_the_page_are_those_of_the_engine(shape: str, 
     assert example("views.md", f"cdc-views explain {view}").rstrip("\n") in of_views
 
 
-def test_views_of_the_section_have_the_strategies_that_it_says_and_equal_their_sql() -> None:
+def views_of_the_section() -> dict[str, str]:
+    """The views of the section on how a view is kept."""
     section = page("views.md").split("## How a view is kept")[1]
-    memory = Memory(TABLES)
     found = re.findall(
         r"```sql\nCREATE MATERIALIZED VIEW (\w+)(?: WITH \(strict\))? AS\n(.*?);\n```", section, re.DOTALL
     )
     assert len(found) == section.count("```sql")
-    memory.declare(dict(found))
+    return dict(found)
+
+
+def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
+    memory = Memory(TABLES)
+    memory.declare(views_of_the_section())
     strategies = {name: view.plan.strategy for name, view in memory.views.items()}
     assert strategies.pop("orders_by_place") == "ADD"
     assert strategies.pop("orders_by_status") == "ADD"
@@ -419,6 +424,11 @@ def test_views_of_the_section_have_the_strategies_that_it_says_and_equal_their_s
         *("busy_places", "price_range", "_cv_latest_activity_1"),
     )
     assert strategies == dict.fromkeys(by_keys, "KEYS")
+
+
+def test_views_of_the_section_equal_their_sql_after_every_epoch() -> None:
+    memory = Memory(TABLES)
+    # Over no rows DuckDB has a row for the total of ROLLUP; test_grouping_sets.py plays such views.
+    memory.declare({name: sql for name, sql in views_of_the_section().items() if "ROLLUP" not in sql})
     with naming_the_seed():
         played(memory, random_states(TABLES, SEED, count=6))
-
