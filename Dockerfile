@@ -81,7 +81,7 @@ CMD ["start"]
 
 FROM python AS cdc-views
 RUN useradd --system --uid 10004 --home-dir /project --create-home cdc_views \
- && install -d -o cdc_views -g cdc_views /warehouse
+ && install -d -o cdc_views -g cdc_views /warehouse /project/warehouse
 COPY --from=files /cache /var/cache/cdc-views
 ENV CDC_VIEWS_CACHE=/var/cache/cdc-views
 # The package as an empty one first: what is installed is the command and the place to look.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -139,3 +140,16 @@ def test_image_runs_as_a_plain_user_and_holds_no_secret(client: DockerClient, im
     assert image.attrs["Config"]["User"] not in ("", "root", "0")
     assert image.attrs["Config"]["Healthcheck"]["Test"]
     assert not [entry for entry in image.attrs["Config"]["Env"] if "PASSWORD" in entry or "DSN" in entry]
+
+
+def test_user_of_the_image_writes_to_a_new_volume_below_a_project_of_the_host(
+    client: DockerClient, images: None, tmp_path: Path
+) -> None:
+    volume = client.volumes.create()
+    mounted = {str(tmp_path): {"bind": "/project"}, volume.name: {"bind": "/project/warehouse"}}
+    try:
+        client.containers.run(
+            "cdc-views/cdc-views", ["/project/warehouse/file"], entrypoint="touch", volumes=mounted, remove=True
+        )  # raises ContainerError if it fails
+    finally:
+        volume.remove(force=True)
