@@ -34,7 +34,7 @@ rebuild-kills:
 conformance:
     CDC_VIEWS_CONFORMANCE_SEEDS=200 CDC_VIEWS_CONFORMANCE_SPARK=8 ./scripts/test tests/spark/test_conformance.py
 
-# Engines that are stopped at any point and replaced, after so many epochs that the logs were cleaned up meanwhile
+# Engines that are stopped at any point and replaced, and woken after their logs were cleaned up
 two-writers:
     CDC_VIEWS_TWO_WRITERS=all ./scripts/test tests/faults/test_two_writers.py
 
@@ -53,7 +53,7 @@ oracle:
     CDC_VIEWS_EXAMPLES=2000 ./scripts/test tests/stack/test_random_views.py tests/spark/test_random_views.py
     CDC_VIEWS_EXAMPLES=2000 ./scripts/test tests/spark/test_random_histories.py
 
-# A Debezium of before 3.7 beside ours, to see that a test can fail which it has to fail
+# The test of COPY with a Debezium older than 3.7, too. That version loses rows, which shows that the test can fail
 old-debezium:
     CDC_VIEWS_OLD_DEBEZIUM=1 ./scripts/test tests/stack/test_copy.py
 
