@@ -40,7 +40,7 @@ def log_offset_of(error: DiskFull) -> str:
     seen="`DiskFull`; readers keep the last epoch",
     do="free some space, then start the engine again",
 )
-def test_disk_that_is_full_anywhere_stops_the_engine_and_freed_lets_it_go_on(small_disk: SmallDisk) -> None:
+def test_disk_that_is_full_anywhere_stops_the_engine_until_space_is_freed(small_disk: SmallDisk) -> None:
     root, ledger = small_disk.folder / "warehouse", Ledger()
     engine = MirrorEngine(root, ledger)
     engine.start()

@@ -150,7 +150,7 @@ def test_checkpoint_of_a_version_that_is_gone_is_not_made(first: MirrorEngine, s
     seen="`Fenced`, whatever it finds",
     do="nothing",
 )
-def test_whatever_a_replaced_engine_meets_is_named_fenced(first: MirrorEngine, second: MirrorEngine) -> None:
+def test_every_error_of_a_replaced_engine_is_fenced(first: MirrorEngine, second: MirrorEngine) -> None:
     second.start()
     with pytest.raises(Fenced, match="was taken by writer") as caught, first.control.writing():
         raise FileNotFoundError("a file that the other engine has removed")

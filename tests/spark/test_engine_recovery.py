@@ -146,7 +146,7 @@ def test_crash_while_recovering_is_recovered_again(bank: Bank) -> None:
     ),
     do="nothing",
 )
-def test_recovery_without_the_log_takes_the_attempt_back(bank: Bank, clock: HandClock) -> None:
+def test_recovery_without_the_log_rolls_the_attempt_back(bank: Bank, clock: HandClock) -> None:
     chance = random.Random(8)
     bank.transfer(chance)
     with bank.harness.crash_at("epoch.before_publish"):

@@ -228,7 +228,7 @@ def test_slot_that_was_advanced_by_hand_is_refused(started: Capture, database: D
     seen="`ConnectorFailed` with the message of the task",
     do="fix what the message says; the next start of the engine restarts the task",
 )
-def test_task_that_failed_is_told_by_the_cut_that_waits_for_it(started: Capture, database: Database) -> None:
+def test_failed_task_is_reported_by_the_cut_that_waits_for_it(started: Capture, database: Database) -> None:
     log, name = started.log(watches_slot=False), started.settings.log.connector
     first = log.cut(log.begin(), None)
     started.connect.stop_connector(name)
@@ -387,7 +387,7 @@ def test_delete_of_which_nothing_is_left_is_a_gap(database: Database, capture: C
     seen="`ConnectorFailed` with the size",
     do="make the row smaller, then run `cdc-views reset`: the log cannot hold that change",
 )
-def test_row_that_is_larger_than_a_message_is_told(database: Database, capture: CaptureOf) -> None:
+def test_row_that_is_larger_than_a_message_is_an_error(database: Database, capture: CaptureOf) -> None:
     database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
     captured = capture("public.orders")
     captured.start()

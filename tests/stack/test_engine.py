@@ -248,7 +248,7 @@ def test_large_transaction_is_read_by_tasks_also_after_a_kill(of_either_worker: 
     do="run `cdc-views reset`",
 )
 @pytest.mark.nightly
-def test_run_on_topics_that_were_made_anew_is_refused(ready: Project) -> None:
+def test_run_on_recreated_topics_is_refused(ready: Project) -> None:
     ready.catch_up()
     published, settings = ready.published(), ready.capture.settings
     delete_topics(settings.log, settings.source.tables)

@@ -163,7 +163,7 @@ def test_partitions_that_are_added_stop_the_next_cut(followed: Followed) -> None
     do="run `cdc-views reset`",
 )
 @pytest.mark.nightly
-def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: Followed) -> None:
+def test_topic_that_is_recreated_under_the_engine_stops_the_next_cut(followed: Followed) -> None:
     followed.captured.connect.stop_connector(followed.settings.connector)
     tables = followed.captured.settings.source.tables
     delete_topics(followed.settings, tables)
@@ -179,7 +179,7 @@ def test_topic_that_is_made_anew_under_the_engine_stops_the_next_cut(followed: F
     seen="`TopicChanged` within seconds, with the name of the topic",
     do="run `cdc-views reset`",
 )
-def test_one_topic_that_is_made_anew_stops_the_next_cut_by_its_name(followed: Followed) -> None:
+def test_one_recreated_topic_is_named_and_stops_the_next_cut(followed: Followed) -> None:
     followed.captured.connect.stop_connector(followed.settings.connector)
     admin = admin_client(followed.settings)
     [deleted] = admin.delete_topics([followed.topic], operation_timeout=30).values()
@@ -216,7 +216,7 @@ def test_topic_of_notifications_that_is_deleted_stops_the_next_cut(followed: Fol
     seen="`OffsetCompacted`",
     do="run `cdc-views reset`",
 )
-def test_records_that_are_deleted_below_the_engine_while_it_is_away_are_missed(followed: Followed) -> None:
+def test_records_that_are_deleted_while_no_engine_runs_are_missed(followed: Followed) -> None:
     followed.database.execute(INSERT)
     second = followed.next_cut()
     admin = admin_client(followed.settings)
@@ -401,7 +401,7 @@ def test_connector_that_begins_again_with_empty_tables_stops_the_next_cut(unwatc
         ("SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')", "wanted at most"),
     ]),
 )  # fmt: skip
-def test_slot_that_is_gone_or_made_anew_is_refused(followed: Followed, change: str, problem: str) -> None:
+def test_slot_that_was_dropped_or_recreated_is_refused(followed: Followed, change: str, problem: str) -> None:
     followed.stop_connector()
     followed.require_slot_matches()
     followed.drop_slot()
@@ -544,7 +544,7 @@ def test_rewrite_without_event_triggers_is_seen_by_the_next_engine(database: Dat
     seen="`MarkerTimeout` with the partition and first offset of the transaction",
     do="end it with `kafka-transactions.sh abort`; the engine then continues",
 )
-def test_marker_behind_a_transaction_that_nobody_ends_is_told(database: Database, capture: CaptureOf) -> None:
+def test_transaction_that_never_ends_is_named_when_the_marker_times_out(database: Database, capture: CaptureOf) -> None:
     database.execute(CREATE)
     captured = capture("public.orders", marker_timeout_s=3)
     captured.start()

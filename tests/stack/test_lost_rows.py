@@ -125,7 +125,7 @@ def wide(tmp_path: Path, database: Database, capture: CaptureOf, spark: SparkSes
     do="run `cdc-views rebuild TABLE --from snapshot --swap`",
 )
 @pytest.mark.parametrize("losses", [LOSSES[:1], pytest.param(LOSSES, marks=pytest.mark.nightly)], ids=["one", "all"])
-def test_rows_that_the_connector_leaves_out_stop_the_engine_until_they_are_rebuilt(
+def test_rows_that_the_connector_omits_stop_the_engine_until_they_are_rebuilt(
     wide: Project, database: Database, losses: Sequence[tuple[str, IsLost]]
 ) -> None:
     for statement, is_lost in losses:

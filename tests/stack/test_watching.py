@@ -58,7 +58,7 @@ def idle_status(project: Project) -> str | None:
     do="start it again before the limit is reached",
 )
 @pytest.mark.nightly
-def test_stopped_connect_is_seen_in_ten_seconds_by_all_that_watch(project: Project, stack: LocalStack) -> None:
+def test_stopped_connect_is_reported_everywhere_within_ten_seconds(project: Project, stack: LocalStack) -> None:
     project.fix()
     port, prefix = free_port(()), project.capture.settings.log.topic_prefix
     page = free_port((port,))

@@ -88,7 +88,7 @@ AS_STARTED = "the views of this run go on as they were at its start"
 
 
 @pytest.mark.proves(
-    wrong="A view file is edited, broken or removed while a run waits for a service that is away",
+    wrong="A view file is edited, broken or removed while a run waits for a service that does not answer",
     seen="a warning with the file, or what is wrong with it; the run continues with the views of its start",
     do="correct the file, then start `cdc-views run` again if the edit is to take effect",
 )

@@ -92,7 +92,7 @@ def engine(tmp_path: Path) -> MirrorEngine:
     do="follow the hint, then start the engine again",
 )
 @pytest.mark.parametrize("folder", ["", "_epochs", "_epochs/_delta_log", "mirrors"])
-def test_folder_that_is_removed_under_the_engine_stops_it_and_is_not_made_again(
+def test_folder_that_is_removed_under_the_engine_stops_it_and_is_not_recreated(
     engine: MirrorEngine, folder: str
 ) -> None:
     shutil.rmtree(engine.root / folder)
