@@ -48,7 +48,7 @@ TABLE: Final = "CREATE TABLE t (id bigint PRIMARY KEY, holder text NOT NULL, bal
 NAME: Final = "public.t"
 PARTITIONS: Final = 4
 WARM_UP_EPOCHS: Final = 5
-# What is kept is so many epochs, however young they are; for the control log an epoch takes as long as in an engine.
+# A fixed number of epochs is kept, however young they are; for the control log an epoch takes as long as in an engine.
 # Epochs come one after the other here; a fifth of what an engine has from one to the next is more than all of that.
 UPKEEP: Final = UpkeepSettings(keep_hours=0, share=1)
 EPOCH_S: Final = 0.35

@@ -130,15 +130,15 @@ def stage_figures(observed: Observation, published: Sequence[ControlRecord]) -> 
 def upkeep_figures(observed: Observation, published: Sequence[ControlRecord]) -> dict[str, Any]:
     """Upkeep between the epochs of the window: its time, and its steps for tables and control log."""
     first, last = observed.window
-    told = [
+    upkeep = [
         PublishedDetail.read(record).upkeep
         for record in published
         if record.published_at is not None and first <= record.published_at.timestamp() < last
     ]
     steps = {"compactions": "compaction", "checkpoints": "checkpoint", "sweeps": "sweep"}
     return {
-        "upkeep_ms_total": round(sum(each.get("ms", 0.0) for each in told)),
-        **{name: sum(each.get(step, 0) for each in told) for name, step in steps.items()},
+        "upkeep_ms_total": round(sum(each.get("ms", 0.0) for each in upkeep)),
+        **{name: sum(each.get(step, 0) for each in upkeep) for name, step in steps.items()},
     }
 
 

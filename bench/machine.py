@@ -67,5 +67,5 @@ def _cpu_model() -> str:
 
 
 def _java_version() -> str:
-    told = subprocess.run([java_command(), "-version"], capture_output=True, text=True).stderr.splitlines()
-    return next((line for line in told if " version " in line), "unknown")
+    lines = subprocess.run([java_command(), "-version"], capture_output=True, text=True).stderr.splitlines()
+    return next((line for line in lines if " version " in line), "unknown")

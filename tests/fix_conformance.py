@@ -1,4 +1,4 @@
-"""How often each operation of the conformance suite ran, told in the summary of the test run."""
+"""How often each operation of the conformance suite ran, shown in the summary of the test run."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
     """Say what the suite did, if it ran."""
     if counts := config.stash[_counts]:
         steps = {name: count for name, count in counts.items() if not name.startswith("crash: ")}
-        told = ", ".join(f"{name} {count}" for name, count in steps.items())
+        shown = ", ".join(f"{name} {count}" for name, count in steps.items())
         places = ", ".join(f"{name} {count}" for name, count in counts.items() if name not in steps)
-        terminalreporter.write_line(f"conformance: {sum(steps.values())} steps: {told}; {places}")
+        terminalreporter.write_line(f"conformance: {sum(steps.values())} steps: {shown}; {places}")

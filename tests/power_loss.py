@@ -20,7 +20,7 @@ Content = dict[str, bytes]
 
 
 class Disk:
-    """`states` are what may be found, three or four for each moment, oldest first; `take_all` begins them anew."""
+    """`states` are what may be found, three or four for each moment, oldest first; `take_all` resets them."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder

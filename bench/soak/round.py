@@ -146,7 +146,7 @@ class Round:
         error = world.error() if stopped is None else world.stopped().get(stopped)
         if error not in damage.errors:
             raise CheckFailed(
-                f"{damage.name}: told as {error}, wanted {' or '.join(sorted(damage.errors))}:\n"
+                f"{damage.name}: reported as {error}, wanted {' or '.join(sorted(damage.errors))}:\n"
                 f"{process.last_lines(world.engine.log_file)}"
             )
         if stopped is not None:

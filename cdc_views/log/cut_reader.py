@@ -252,7 +252,7 @@ class CutReader:
         if self._has_snapshot and heartbeat.value is not None and heartbeat.value.get("op") == "r":
             raise LogDiscontinuity(
                 f'topic "{heartbeat.topic}" offset {heartbeat.offset}: a snapshot was taken again, wanted changes',
-                hint=f"no event tells of rows that were deleted before it; {RESET}",
+                hint=f"rows that were deleted before it have no event; {RESET}",
             )
 
     def _note_caught_up(self) -> None:

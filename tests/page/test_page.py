@@ -59,12 +59,12 @@ def test_overview_has_position_lag_and_rate_of_each_stage(shop: Shop, opened: Op
     with serving(shop.root) as http:
         http.server._service.project._watching = lambda: (watched.watch, None)  # type: ignore[method-assign]
         with opened(http.url) as page:
-            for stage, told in (
+            for stage, text in (
                 ("postgres", "position 0/6E00000"), ("postgres", "keeps 10.5 MB of WAL"), ("connect", "10.5 MB"),
                 ("connect", "RUNNING"), ("connect", "rate 0 bytes/s"), ("kafka", "3 records"),
                 ("kafka", "rate 8 records/s"), ("engine", "changes/s"), ("readers", "age"), ("readers", "epochs/min"),
             ):  # fmt: skip
-                expect(page.locator(f"[data-stage={stage}]")).to_contain_text(re.compile(told.replace(" ", r"\s*")))
+                expect(page.locator(f"[data-stage={stage}]")).to_contain_text(re.compile(text.replace(" ", r"\s*")))
 
 
 def test_overview_follows_the_epochs(page: Page, shop: Shop) -> None:
@@ -129,8 +129,8 @@ def test_new_epoch_leaves_the_scroll_position(page: Page, shop: Shop, address: s
     box.evaluate("box => { box.scrollLeft = 30 }")
     assert box.evaluate("box => box.scrollLeft") == 30
     shop.order(1, "6.50")
-    told = page.get_by_role("status") if address == "view/public.orders" else box.locator("td").first
-    expect(told).to_contain_text(str(shop.hour.epoch))
+    status = page.get_by_role("status") if address == "view/public.orders" else box.locator("td").first
+    expect(status).to_contain_text(str(shop.hour.epoch))
     assert box.evaluate("box => box.scrollLeft") == 30
 
 

@@ -450,7 +450,7 @@ def by_duckdb(history: History, version: int) -> pa.Table:
 
 def by_spark(history: History, version: int) -> pa.Table:
     reader = history.session.read.format("delta")
-    # Of a version that is named Spark makes the state anew, also of the newest.
+    # Spark rebuilds the state of a version that is named, also of the newest.
     asked = reader if version == history.version else reader.option("versionAsOf", version)
     return asked.load(str(history.table)).toArrow()
 

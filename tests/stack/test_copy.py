@@ -1,7 +1,7 @@
 """The rows of one COPY share positions of the WAL, and Connect is killed between them; the server has spilled them.
 
-Debezium before 3.7 skips the rest of them then, and nobody is told (debezium/dbz#1554). That it does shows that this
-test can fail; it is asked for by `just old-debezium`. So does 3.7.0 behind the first row of a position.
+Debezium before 3.7 then skips the rest of them without an error (debezium/dbz#1554). That it does shows that this
+test can fail; `just old-debezium` runs it. So does 3.7.0 behind the first row of a position.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Followed:
             drop_slot(connection, self.captured.settings.source.slot, limit_s=60)
 
     def begin_again(self, *, keeps_slot: bool = False) -> None:
-        """What somebody does who takes the connector for broken: delete it with its offsets and slot, make it anew."""
+        """Replace the connector as if it were broken: delete it with its offsets and slot, and create it again."""
         self.captured.connect.delete_connector(self.settings.connector)
         if not keeps_slot:
             self.drop_slot()
@@ -456,7 +456,7 @@ def test_slot_that_is_dropped_under_a_waiting_engine_is_named_within_seconds(fol
         ["SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())"],
         ["SELECT pg_drop_replication_slot('{slot}')",
          "SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')"],
-    ], ids=["advanced", "made anew"]),
+    ], ids=["advanced", "recreated"]),
 )  # fmt: skip
 def test_slot_that_is_moved_under_a_running_engine_stops_the_next_cut(followed: Followed, change: list[str]) -> None:
     slot = followed.captured.settings.source.slot

@@ -8,7 +8,7 @@
     SELECT ... with the inputs replaced
 
 and in the folder `incremental` the strategy and its lookups, as `explain` shows them, in place of the last three;
-or, in place of the last three, `-- error: file:line:column: ...`. `CDC_VIEWS_GOLDEN=write` writes them anew.
+or, in place of the last three, `-- error: file:line:column: ...`. `CDC_VIEWS_GOLDEN=write` writes them.
 """
 
 from __future__ import annotations

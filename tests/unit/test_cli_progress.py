@@ -17,7 +17,7 @@ from cdc_views.log.debezium.snapshot import SnapshotProgress
 
 
 class Clock:
-    """Stands still until it is told otherwise."""
+    """Stands still until a test moves it."""
 
     now_s = 100.0
 

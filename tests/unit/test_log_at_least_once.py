@@ -1,4 +1,4 @@
-"""What is delivered again is told from what is new, whenever a worker was killed."""
+"""Redelivered records are distinguished from new ones, whenever a worker was killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.log_records import change, tombstone
 
 
 def kept(records: list[Record]) -> list[int]:
-    """The offsets of those that are not told to come again."""
+    """The offsets of those that are not redeliveries."""
     redeliveries = Redeliveries()
     return [record.offset for record in records if not redeliveries.is_redelivery(record)]
 

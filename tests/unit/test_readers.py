@@ -1,7 +1,7 @@
 """The pinned readers and deletion vectors: what docs/readers.md says of them.
 
-Before 1.6.6 delta-rs split a larger file among threads, each of which began the file's deletion vector anew: deleted
-rows came back, and others were lost (delta-io/delta-rs#4692).
+Before 1.6.6 delta-rs split a larger file among threads, each of which applied the file's deletion vector from its
+start: deleted rows came back, and others were lost (delta-io/delta-rs#4692).
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ def test_damaged_index_is_not_believed(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(warehouse, "_look_up_by_spark", lambda *question: asked.append(question) or rows.slice(7, 1))
     assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
     assert warehouse.lookup(SPEC, version, key)["n"].to_pylist() == [7]
-    assert len(asked) == 1  # the second time the index was made anew
+    assert len(asked) == 1  # the second time the index was rebuilt
 
 
 def test_index_in_use_is_not_pushed_out_by_another(tmp_path: Path) -> None:

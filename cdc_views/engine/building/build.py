@@ -1,6 +1,6 @@
 """Builds views as the epochs would, but beside them: from the tables of one published epoch to those of another.
 
-The first epoch that it is brought to is computed in full, and each further one by the strategies of the views, from the
+The first epoch that a build moves to is computed in full, and each further one by the strategies of the views, from the
 rows that changed in between. What was committed is no attempt at an epoch: after a crash, the build starts over, with
 new tables.
 """
@@ -25,7 +25,7 @@ class CannotBuild(Exception):
 
 
 class Build:
-    """Views that no epoch has. `at` is the epoch that they have been brought to, with them; None before the first.
+    """Views that no epoch has. `at` is the epoch that they have reached, with them; None before the first.
 
     `fills` counts how often they were computed from a whole epoch.
     """
@@ -85,7 +85,7 @@ class Build:
         tables.published = self.at = replace(epoch, tables={**epoch.tables, **built})
 
     def start_over(self) -> None:
-        """Forget what the views have been brought to: `bring_to` computes them from a whole epoch again."""
+        """Forget the epoch that the views have reached: `bring_to` computes them from a whole epoch again."""
         warehouse = self._tables.warehouse
         self._tables.stand_at({name: warehouse.latest_version(spec.path) for name, spec in self.specs.items()})
         self.at = None

@@ -51,7 +51,7 @@ _LEAST_OFFSETS: Final = 25_000
 # To avoid many small files, a long topic waits until half of what was read before has come, or a whole file.
 _SHARE_OF_READ: Final = 0.5
 _FILE_OFFSETS: Final = 400_000
-# Debezium snapshots one table after the other: a topic that is quiet for so long is complete.
+# Debezium snapshots one table after the other: a topic that is quiet for this time is complete.
 _QUIET_S: Final = 2.0
 _POLL_S: Final = 0.2
 _LOGGER: Final = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 Spark runs it as `python -m cdc_views.engine.spark.worker_daemon`. After each task, a worker of pyspark collects garbage
 among all objects that it has, most of which are those of imported modules: 9 ms of processor for a task that takes 1.
-Here the objects that are there after the first task are left out of each later collection.
+Here each later collection skips the objects that exist after the first task.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class ViewWork:
 
 
 class ViewRunner:
-    """Maintains the views, level by level of their graph, except those that are left out.
+    """Maintains the views, level by level of their graph, except those that are skipped.
 
     `work` is the work of the last epoch, by view. `tag` is set for work beside the epochs. With `by_changes`, no view
     may be computed in full.

@@ -61,7 +61,7 @@ class CutLog(Protocol):
         """Cut what was committed up to now and comes after `after`, or a first part of it; `held` tables are not in
         `bulk`.
 
-        The cut leaves out the tables in `stopped`, and those that it finds it must stop; with None it raises the error.
+        The cut omits the tables in `stopped`, and those that it finds it must stop; with None it raises the error.
         """
 
     def has_changes(self, cut: Cut) -> bool:

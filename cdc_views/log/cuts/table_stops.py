@@ -44,17 +44,17 @@ class TableStops:
 
     @property
     def stopped(self) -> dict[TableName, StoppedTable]:
-        """The tables that the cut leaves out, with the reason."""
+        """The tables that the cut omits, with the reason."""
         return dict(self._stopped or {})
 
     def begin(self, stopped: Mapping[TableName, StoppedTable] | None) -> None:
-        """Begin a cut that leaves these tables out; with None, a table that has to stop raises its error."""
+        """Begin a cut that omits these tables; with None, a table that has to stop raises its error."""
         self._stopped = None if stopped is None else dict(stopped)
 
     def stop(self, found: Stop, position: Lsn | None) -> None:
-        """Leave the table of `found` out of the cut after `position`.
+        """Omit the table of `found` from the cut after `position`.
 
-        Raises its error if tables must not be left out, before the first published cut, and for the last table.
+        Raises its error if tables must not be omitted, before the first published cut, and for the last table.
         """
         if self._stopped is None or position is None or self._mirrored <= {*self._stopped, found.table}:
             raise found.error

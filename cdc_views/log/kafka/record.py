@@ -209,7 +209,7 @@ def require_event(record: Record) -> None:
 def parse_records(messages: Iterable[RawRecord]) -> list[Record]:
     """Parse many messages.
 
-    The garbage collector is off meanwhile: JSON has no cycles, and searching so many new objects for them would take as
+    The garbage collector is off meanwhile: JSON has no cycles, and searching all the new objects for them would take as
     long as parsing.
     """
     was_enabled = gc.isenabled()

@@ -72,7 +72,7 @@ class Moment:
             raise BadMoment("the time to read at has no time zone", hint='add one, as in "2026-11-26T08:00:00+00:00"')
         for name, limit_s in (("timeout_s", self.timeout_s), ("max_age", self.max_age_s)):
             if limit_s is not None and not limit_s >= 0:
-                raise BadMoment(f"{name} is {limit_s:g}, wanted at least 0", hint="leave it out, or give some seconds")
+                raise BadMoment(f"{name} is {limit_s:g}, wanted at least 0", hint="omit it, or give 0 or more")
         for position in (self.at, self.at_least):
             if isinstance(position, str):
                 Lsn.parse(position)

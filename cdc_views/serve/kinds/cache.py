@@ -41,7 +41,7 @@ DEFAULT_MEMORY_MB: Final = 64
 _LEAST_CHANGED: Final = 1_000
 _MOST_CHANGED: Final = 50_000
 _MOST_READ_AGAIN: Final = 1_000  # hot rows that an epoch has changed
-# A cache that nobody has read for so many epochs is not followed further until somebody does.
+# A cache that was not read for this number of epochs is no longer followed, until it is read again.
 _MOST_UNREAD: Final = 100
 
 _Name = tuple[object, ...]
@@ -254,7 +254,7 @@ class CacheReader:
         rows = table.get_many([changed[name] for name in again]) if changed else []
         with self._lock:
             if self._place != base:
-                return  # closed meanwhile, and brought to an epoch by a read
+                return  # closed meanwhile, and moved to an epoch by a read
             self._drop(changed)
             for name, row in zip(again, rows, strict=True):
                 self._hot.put(name, row)

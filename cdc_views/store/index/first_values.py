@@ -2,7 +2,7 @@
 
 The footer of a data file has bounds of the values in each of its row groups. Row groups are decoded in the order of
 these bounds, first the one that may have the largest value, until no other one can have a larger value than those
-found. Rows that deletion vectors hide may have set a bound: then a row group is decoded in vain, and none is left out
+found. Rows that deletion vectors hide may have set a bound: then a row group is decoded in vain, and none is skipped
 wrongly. Its first live value is remembered, and is its bound as long as no row comes back. A row group without bounds
 is always decoded. Decoded values are kept (RowGroups), so the next search reads few or none.
 """

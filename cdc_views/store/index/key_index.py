@@ -1,7 +1,7 @@
 """An index from fingerprints of some columns of a table to (file, row number).
 
 It is a cache of this process. A Parquet file never changes, so its index entries hold as long as the file is in the
-table. The index is brought to a version by the version's list of files: new files are read, removed files are dropped.
+table. The index moves to a version by the version's list of files: new files are read, removed files are dropped.
 Rows that a deletion vector hides are found too; the caller filters them.
 
 The parts of an index are sorted. A new part is merged with the last one while that is at most twice as long, so n rows

@@ -36,7 +36,7 @@ def live_rows(table: Path, state: TableState, found: Iterable[tuple[str, Found]]
 
 
 def live_counts(table: Path, state: TableState, found: Iterable[tuple[str, Found]], keys: int) -> Counts:
-    """How many of the rows that an index has found for each of so many keys are live in this state."""
+    """How many of the rows that an index has found for each of `keys` keys are live in this state."""
     counts: Counts = np.zeros(keys, np.int64)
     for path, each in found:
         if path in state.files:

@@ -213,7 +213,7 @@ class Shadow:
             for type_name, schema, statement in source.execute(_TYPES_SQL, (oids,)):
                 if statement is None:
                     raise UnsupportedTable(
-                        f"type {type_name} cannot be made again", hint="leave out the tables that have it"
+                        f"type {type_name} cannot be created again", hint="omit the tables that have it"
                     )
                 self._make_schema(schema)
                 self._connection.execute(statement)

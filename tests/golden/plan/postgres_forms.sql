@@ -116,7 +116,7 @@ SELECT id, ordered_at AT TIME ZONE 'UTC' AS a FROM orders;
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM orders FOR UPDATE;
 -- error: v.sql:2:23: FOR UPDATE is Postgres's, not Spark's
--- hint: leave it out: a view locks no rows
+-- hint: remove it: a view locks no rows
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -152,7 +152,7 @@ SELECT id, B'101' AS t FROM posts;
 CREATE MATERIALIZED VIEW v AS
 WITH x AS MATERIALIZED (SELECT id FROM orders) SELECT id FROM x;
 -- error: v.sql:2:8: MATERIALIZED is Postgres's, not Spark's
--- hint: leave it out: it changes no result
+-- hint: remove it: it changes no result
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -31,7 +31,7 @@ _SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.exchange.reuse": "false",  # a reused exchange could not be left out (repeatable.py)
+    "spark.sql.exchange.reuse": "false",  # a reused exchange could not be removed (repeatable.py)
 }
 
 

@@ -55,7 +55,7 @@ class KeptQueries:
     def _followed(
         self, searches: SavedSearches, spec: TableSpec, version: int, warehouse: Warehouse
     ) -> QueryIndex | None:
-        """The kept index, brought to the wanted version; None if there is none, or no way to do so."""
+        """The kept index, moved to the wanted version; None if there is none, or if it cannot be moved."""
         kept, self._kept = self._kept, None  # it is of no version until it has reached the wanted one
         if kept is None or kept[0] != spec.path:
             return None

@@ -222,7 +222,7 @@ def _required(found: pa.Table | None, spec: TableSpec) -> pa.Table:
 
 
 def require_few(work: Incremental[Any], rows: int, *, with_stored: bool = False) -> None:
-    """Raise TooMany if so many rows of the inputs are affected that the whole query is cheaper.
+    """Raise TooMany if the whole query is cheaper than `rows` affected rows of the inputs.
 
     `with_stored`: the stored rows are not read here, and the whole query would be compared with all of them.
     """

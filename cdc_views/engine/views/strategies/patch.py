@@ -228,7 +228,7 @@ def _partitions(rows: pa.Table, names: Sequence[str]) -> list[Values]:
 
 
 def _staying(work: Incremental[PatchPlan], stored: pa.Table) -> pa.Table:
-    """The stored rows of which no leaf row was removed. A row that is left out may stay, too."""
+    """The stored rows of which no leaf row was removed. A row that is missing here may stay, too."""
     kept = stored
     for leaf in work.plan.leaves:
         removed, carried = work.delta(leaf).old, work.plan.carried[leaf.path]

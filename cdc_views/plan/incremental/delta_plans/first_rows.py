@@ -9,7 +9,7 @@ before them. Where the column may be NULL before its values, or too few rows are
     SELECT id, name, price FROM products ORDER BY price DESC LIMIT 10
 
 With OFFSET, nothing follows from the stored rows: those before them are not stored. So the first rows are searched for
-in each epoch that changes one of the leaves, and the text that runs over them leaves out those before OFFSET. They are
+in each epoch that changes one of the leaves, and the text that runs over them skips those before OFFSET. They are
 searched for in this way, too, where no key tells which of several equal rows of an internal view is stored.
 
 The order is total, or rows that tie in it are equal in all columns (plan/facts/order.py). So which of them are stored

@@ -8,7 +8,7 @@ by its key, which they carry, and get these values. Nothing is ranked again.
     FROM follows f JOIN posts p ON p.author_id = f.followee_id JOIN users a ON a.id = p.author_id
 
 Here `users.name` is only shown. A column is only shown if its name, and each name that a SELECT gives it, is nowhere
-but in an item of a SELECT by itself. Names are compared, whatever they belong to, so some such columns are left out. So
+but in an item of a SELECT by itself. Names are compared, whatever they belong to, so some such columns are omitted. So
 is one that an item may name by the alias of another item, as in `SELECT name AS a, a AS b`: where `b` comes from is not
 known. And so is one that is in the key of the view.
 """
@@ -44,7 +44,7 @@ def shown_columns(
     row_keys: Mapping[str, Collection[str]],
     used: Mapping[str, Collection[str]],
 ) -> dict[Path, ShownColumns]:
-    """What is only shown of each leaf; leaves without such columns are left out.
+    """What is only shown of each leaf; leaves without such columns are omitted.
 
     `outputs` are the columns of the view, `types` their Arrow types, `key` those that identify a row; the rest is as
     for the plan of the view.

@@ -1,7 +1,7 @@
 """GROUP BY, DISTINCT, windows and LIMIT: each output row is decided by a whole group of input rows.
 
 Restrict: a restriction by columns that are equal in all rows of a group keeps or drops whole groups, so it can be
-applied below. By other columns it would cut groups: those columns are left out. What is equal in a group: the columns
+applied below. By other columns it would cut groups: those columns are dropped. What is equal in a group: the columns
 of GROUP BY; all selected columns for DISTINCT; the columns of PARTITION BY that windows share; nothing for LIMIT
 and for an aggregate over all rows. Windows that share no column are one operator above the other: a window adds a
 column to its rows, which no window beside it reads, so a query around it could have the next window.

@@ -33,7 +33,7 @@ class Operator(Protocol):
         """Demand, going down: the lookups, in order, that reduce all leaves below.
 
         Over the reduced leaves the operator gives exactly those rows that it gives over the whole leaves and that meet
-        the restrictions, or a relaxed form of them: some columns, or whole restrictions, may be left out. With
+        the restrictions, or a relaxed form of them: some columns, or whole restrictions, may be dropped. With
         `finding` it may give other rows too, but for each row that meets the restrictions the reduced leaves have the
         leaf rows that it came from. Raises NotIncremental.
         """

@@ -1,7 +1,7 @@
 """Left joins; a right join is the mirror image of one.
 
 Restrict: the preserved side by its own columns, then the other side by the equalities. Each preserved row then has all
-of its matches, so none is taken for unmatched.
+of its matches, so none is treated as unmatched.
 Find: a row of the optional side changes the output rows of all preserved rows that it joins, also from (l, NULL) to
 (l, r) and back. So its old and its new values lead to the preserved rows.
 

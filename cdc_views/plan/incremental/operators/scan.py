@@ -1,9 +1,8 @@
 """Scan: reads a table or view.
 
-Restrict: a lookup by the columns of one restriction gives all rows that meet it: for floats, all that Spark takes for
-equal to one of the values. The others are left out. The one with
-the most columns is taken, the first of several. A column that must equal two values (`a.x = b.y AND a.x = b.z`) is
-looked up by the first of them.
+Restrict: a lookup by the columns of one restriction gives all rows that meet it: for floats, all that Spark treats as
+equal to one of the values. The restriction with the most columns is used, the first of several. The others are dropped.
+A column that must equal two values (`a.x = b.y AND a.x = b.z`) is looked up by the first of them.
 Find: the changed rows are given.
 
     SELECT id, name FROM users WHERE country = 'NL'

@@ -99,7 +99,7 @@ async def get_row(
 
 
 def _some(service: HttpService, table: TableReader, names: Sequence[str], limit: int) -> tuple[pa.Table, bool]:
-    """At most so many rows, and whether these are all. Raises ResultTooLarge."""
+    """At most `limit` rows, and whether these are all. Raises ResultTooLarge."""
     is_complete = True
 
     def first() -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ import { h } from "../dom.js";
 import { bytes, number, rate, seconds } from "../format.js";
 
 const NAMES = { postgres: "Postgres", connect: "Debezium", kafka: "Kafka", engine: "Engine", readers: "Readers" };
-const TOLD = { good: "works", bad: "does not work", unknown: "not known" };
+const STATES = { good: "works", bad: "does not work", unknown: "not known" };
 
 /** A list item for each stage. */
 export function flow(stages) {
@@ -15,9 +15,9 @@ export function flow(stages) {
       h(
         "h2",
         {},
-        h("span", { class: `dot ${stage.state}`, title: TOLD[stage.state] }),
+        h("span", { class: `dot ${stage.state}`, title: STATES[stage.state] }),
         NAMES[stage.name],
-        h("span", { class: "hidden" }, ` ${TOLD[stage.state]}`),
+        h("span", { class: "hidden" }, ` ${STATES[stage.state]}`),
       ),
       h("p", { class: "dim" }, stage.text),
       h(

@@ -25,7 +25,7 @@ function drawn(epochs, view) {
     return h("p", { class: "nothing" }, "No epoch that is still in the control log has changed it.");
   const isView = view.kind === "view";
   const values = epochs.map((epoch) => (isView ? epoch.milliseconds : epoch.changes));
-  const told = isView ? milliseconds : (value) => `${number(value)} changes`;
+  const withUnit = isView ? milliseconds : (value) => `${number(value)} changes`;
   const what = isView ? "Cost of each epoch" : "Changes of each epoch";
   const columns = isView
     ? ["epoch", "published", "strategy", "looked up", "found", "computed", "written", "cost"]
@@ -35,12 +35,12 @@ function drawn(epochs, view) {
     h(
       "p",
       { class: "dim" },
-      `The last ${number(epochs.length)} epochs that changed it; at most ${told(Math.max(...values))}.`,
+      `The last ${number(epochs.length)} epochs that changed it; at most ${withUnit(Math.max(...values))}.`,
     ),
     bars(
       values,
-      `${what}, at most ${told(Math.max(...values))}`,
-      (value, place) => `${told(value)}, epoch ${epochs[place].epoch}`,
+      `${what}, at most ${withUnit(Math.max(...values))}`,
+      (value, place) => `${withUnit(value)}, epoch ${epochs[place].epoch}`,
       "tall",
     ),
     table(

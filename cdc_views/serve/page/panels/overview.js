@@ -88,12 +88,12 @@ function lastHour(history) {
   ];
 }
 
-function card(title, told, graph) {
+function card(title, caption, graph) {
   return h(
     "section",
     { class: "card" },
     h("h2", {}, title),
-    h("p", { class: "dim" }, told),
+    h("p", { class: "dim" }, caption),
     graph,
     h("p", { class: "axis" }, h("span", {}, "60 min ago"), h("span", {}, "now")),
   );

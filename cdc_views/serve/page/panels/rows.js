@@ -11,7 +11,7 @@ const LIMIT = 100;
 
 /** Show the rows until the signal. */
 export async function rows(panel, signal, view) {
-  const told = h("p", { class: "dim", role: "status" });
+  const statusLine = h("p", { class: "dim", role: "status" });
   const place = h("div", {});
   let wanted = null; // values of a key
   let known = null;
@@ -20,8 +20,8 @@ export async function rows(panel, signal, view) {
   const keys = isKeyed ? view.key.map((name) => field(name, { name, required: true })) : [];
   const lookUp = isKeyed && form("Find a row by its key", keys, "Find", find);
   if (lookUp) lookUp.append(h("button", { type: "button", on: { click: clear } }, "All"));
-  show(panel, lookUp, told, place);
-  follow("epoch", 2, signal, at, (error) => update(told, error.message));
+  show(panel, lookUp, statusLine, place);
+  follow("epoch", 2, signal, at, (error) => update(statusLine, error.message));
 
   function at({ epoch }) {
     if (epoch === shown) return;
@@ -47,7 +47,7 @@ export async function rows(panel, signal, view) {
       if (asked === wanted) answer(); // else it is that of an earlier question
     } catch (error) {
       if (signal.aborted || asked !== wanted) return;
-      update(told);
+      update(statusLine);
       update(place, problem(error));
     }
   }
@@ -59,7 +59,7 @@ export async function rows(panel, signal, view) {
       const seen = known;
       known = new Set(found.rows.map((row) => JSON.stringify(row)));
       const count = number(found.rows.length);
-      update(told, `${count} rows at epoch ${number(found.epoch)}, ${more}. They follow each epoch.`);
+      update(statusLine, `${count} rows at epoch ${number(found.epoch)}, ${more}. They follow each epoch.`);
       update(
         place,
         table(view.columns, found.rows, (row) => seen !== null && !seen.has(JSON.stringify(row))),
@@ -70,7 +70,7 @@ export async function rows(panel, signal, view) {
   async function one(key) {
     const found = await get(`views/${path(view.name)}/rows`, { key: keyOf(key) }, signal);
     return () => {
-      update(told, "The row with this key. It follows each epoch.");
+      update(statusLine, "The row with this key. It follows each epoch.");
       update(place, table(view.columns, found.rows));
     };
   }

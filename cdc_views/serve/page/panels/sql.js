@@ -25,7 +25,7 @@ export async function sql(main, signal) {
       run();
     }
   });
-  const told = h("p", { class: "dim", role: "status" });
+  const statusLine = h("p", { class: "dim", role: "status" });
   const place = h("div", {});
   const names = h("div", { class: "names" });
   const send = button("main", "Run", run);
@@ -39,7 +39,7 @@ export async function sql(main, signal) {
       names,
       box,
       h("div", { class: "head" }, h("span", { class: "dim" }, "Ctrl+Enter runs it."), send),
-      told,
+      statusLine,
       place,
     ),
   );
@@ -65,14 +65,14 @@ export async function sql(main, signal) {
     if (send.disabled) return; // one at a time
     sessionStorage.setItem(KEY, box.value);
     send.disabled = true;
-    show(told, "Running …");
+    show(statusLine, "Running …");
     const began = performance.now();
     try {
       const { body, headers } = await query(box.value, signal);
       const names = Object.keys(body.rows[0] ?? {});
       const cut = body.rows.length > MOST_SHOWN ? `, of which ${number(MOST_SHOWN)} are shown` : "";
       show(
-        told,
+        statusLine,
         `${number(body.rows.length)} rows${cut}, ${milliseconds(performance.now() - began)}, ` +
           `epoch ${number(Number(headers.get("Last-Epoch")))}.`,
       );
@@ -85,7 +85,7 @@ export async function sql(main, signal) {
       );
     } catch (error) {
       if (signal.aborted) return;
-      show(told);
+      show(statusLine);
       show(place, problem(error));
     } finally {
       send.disabled = false;

@@ -117,11 +117,11 @@ export function tables() {
     if (!history || !Object.hasOwn(history.tables, name)) return h("span", { class: "dim" }, "no change");
     const of = history.tables[name];
     const values = areViews ? of.milliseconds : of.changes;
-    const told = (value) => (areViews ? milliseconds(value) : `${number(value)} changes`);
+    const withUnit = (value) => (areViews ? milliseconds(value) : `${number(value)} changes`);
     return bars(
       values,
-      `${areViews ? "Cost" : "Changes"} of ${name} in the last hour, at most ${told(Math.max(...values))} a minute`,
-      (value, place) => ago(told(value), place, values.length),
+      `${areViews ? "Cost" : "Changes"} of ${name} in the last hour, at most ${withUnit(Math.max(...values))} a minute`,
+      (value, place) => ago(withUnit(value), place, values.length),
     );
   }
 

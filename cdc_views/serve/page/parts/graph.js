@@ -5,8 +5,11 @@ import { svg } from "../dom.js";
 const HEIGHT = 100;
 const GAP = 0.25;
 
-/** Bars from left to right, the largest as high as the graph. `label` says what they are; `told(value, place)` each. */
-export function bars(values, label, told, kind = "") {
+/**
+ * Bars from left to right, the largest as high as the graph. `label` says what they are, `titleOf(value, place)` is the
+ * title of each.
+ */
+export function bars(values, label, titleOf, kind = "") {
   const largest = Math.max(...values.map((value) => value ?? 0), 0);
   const drawn = values.map((value, place) => {
     const height = largest > 0 && value ? Math.max(3, (value / largest) * HEIGHT) : 1;
@@ -17,7 +20,7 @@ export function bars(values, label, told, kind = "") {
       height,
       class: value ? "bar" : "none",
     };
-    return svg("rect", attributes, svg("title", {}, told(value, place)));
+    return svg("rect", attributes, svg("title", {}, titleOf(value, place)));
   });
   const box = `0 0 ${Math.max(1, values.length)} ${HEIGHT}`;
   const attributes = {

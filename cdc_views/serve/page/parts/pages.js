@@ -9,7 +9,7 @@ import { problem } from "./problem.js";
  * `summary(count, page)` says what is shown. `ask(question)` begins with the first page of a question: its parameters.
  */
 export function pages(kind, address, signal, entry, summary) {
-  const told = h("p", { class: "dim", role: "status" });
+  const statusLine = h("p", { class: "dim", role: "status" });
   const list = h("ol", { class: kind });
   const more = h("button", { type: "button", hidden: true, on: { click: () => load(asked, cursor) } }, "More");
   let asked = null;
@@ -24,11 +24,11 @@ export function pages(kind, address, signal, entry, summary) {
       list.append(...page.rows.map(entry));
       cursor = page.cursor;
       more.hidden = cursor === null;
-      show(told, summary(list.children.length, page));
+      show(statusLine, summary(list.children.length, page));
     } catch (error) {
       if (signal.aborted || question !== asked) return;
       more.hidden = true;
-      show(told);
+      show(statusLine);
       show(list, h("li", {}, problem(error)));
     } finally {
       if (question === asked) more.disabled = false;
@@ -36,7 +36,7 @@ export function pages(kind, address, signal, entry, summary) {
   }
 
   return {
-    elements: [told, list, more],
+    elements: [statusLine, list, more],
     ask(question) {
       asked = question;
       load(question, null);

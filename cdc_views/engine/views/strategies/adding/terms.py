@@ -106,7 +106,7 @@ def terms_of_affected(work: Incremental[Adding], plan: KeysPlan) -> list[Term]:
 
 
 def require_possible(work: Incremental[Adding], sets: Collection[Mapping[Path, pa.Table]]) -> None:
-    """Raise TooMany if so many sets of rows, or so many rows, are not for one small query."""
+    """Raise TooMany if the sets of rows, or their rows, are too many for one small query."""
     if len(sets) * len(work.plan.leaves) > MOST_RELATIONS:
         raise TooMany(f"{len(sets)} sets of rows, each with {len(work.plan.leaves)} tables")
     require_few(work, sum(rows.num_rows for each in sets for rows in each.values()))
