@@ -33,13 +33,13 @@ from cdc_views.engine.capture.readiness import fix, require_ready
 from cdc_views.engine.capture.start import resume_capture
 from cdc_views.engine.service.engine import Engine
 from cdc_views.engine.service.target import current_target
-from cdc_views.engine.spark.session import lending
 from cdc_views.log.kafka.topics import admin_client
 from cdc_views.store.control.control_log import ControlRecord, last_published, read_control
 from cdc_views.store.reading import read_table
 from cdc_views.testing.crash import crash_at
 from tests.fix_kafka import Capture, CaptureOf
 from tests.fix_postgres import Database
+from tests.lent_spark import lending
 from tests.waiting import wait_for
 
 RUN_LIMIT_S = 180

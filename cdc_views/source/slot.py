@@ -38,7 +38,6 @@ class Slot:
     plugin: str
     active_pid: int | None
     confirmed_flush_lsn: Lsn | None
-    restart_lsn: Lsn | None
     wal_status: str | None
     invalidation: str | None = None
 
@@ -62,7 +61,7 @@ def read_slot(connection: Connection, name: str) -> Slot | None:
     """Describe a slot. Return None if it does not exist."""
     row: Any = connection.execute(
         "SELECT slot_name::text, database::text, plugin::text, active_pid, confirmed_flush_lsn::text,"
-        " restart_lsn::text, wal_status, to_jsonb(s) ->> 'invalidation_reason'"
+        " wal_status, to_jsonb(s) ->> 'invalidation_reason'"
         " FROM pg_catalog.pg_replication_slots s WHERE slot_name = %s",
         (name,),
     ).fetchone()
@@ -74,9 +73,8 @@ def read_slot(connection: Connection, name: str) -> Slot | None:
         plugin=row[2] or "",
         active_pid=row[3],
         confirmed_flush_lsn=Lsn.parse(row[4]) if row[4] else None,
-        restart_lsn=Lsn.parse(row[5]) if row[5] else None,
-        wal_status=row[6],
-        invalidation=row[7],
+        wal_status=row[5],
+        invalidation=row[6],
     )
 
 

@@ -17,9 +17,10 @@ from pyspark.sql import SparkSession
 from cdc_views.config import EngineSettings
 from cdc_views.engine.service.lock import WarehouseLock
 from cdc_views.engine.spark.driver import background_driver
-from cdc_views.engine.spark.session import driver_pid, lending, session_for
+from cdc_views.engine.spark.session import session_for
 from cdc_views.errors import DiskFull, WarehouseLocked
 from cdc_views.store.commits.through_spark import translated
+from tests.lent_spark import lending
 from tests.waiting import wait_for
 
 ENGINE = """
@@ -27,13 +28,13 @@ import sys
 from pathlib import Path
 from cdc_views.config import EngineSettings
 from cdc_views.engine.service.lock import WarehouseLock
-from cdc_views.engine.spark.session import driver_pid, start_session
+from cdc_views.engine.spark.session import start_session
 lock = WarehouseLock(Path(sys.argv[1]), 0)
 lock.acquire()
 spark = start_session(EngineSettings(driver_memory="512m"), [Path(jar) for jar in sys.argv[2:]])
 lock.hold_in_jvm(spark)
 spark.range(10).count()
-print(driver_pid(spark), flush=True)
+print(spark._jvm.java.lang.ProcessHandle.current().pid(), flush=True)
 sys.stdin.readline()
 """
 
@@ -89,7 +90,8 @@ def test_start_session_leaves_the_interrupt_handler(spark: SparkSession) -> None
 
 
 def test_jvm_ignores_interrupts_of_the_terminal(spark: SparkSession) -> None:
-    os.kill(driver_pid(spark), signal.SIGINT)
+    java: Any = spark._jvm
+    os.kill(java.java.lang.ProcessHandle.current().pid(), signal.SIGINT)
     assert spark.range(3).count() == 3
 
 
@@ -151,7 +153,6 @@ from cdc_views.config import EngineSettings
 from cdc_views.errors import DriverLost
 from cdc_views.stack.services.process import family
 from cdc_views.engine.spark.driver import Driver
-from cdc_views.engine.spark.session import driver_pid
 
 def kill(nth, delay_s, known, is_over):
     # The first new process is Spark's launcher, the second the JVM of the driver.
@@ -172,7 +173,7 @@ def attempt():
 
 driver = Driver(EngineSettings(driver_memory="512m"), [Path(jar) for jar in sys.argv[1:]], lambda session: None)
 attempt()
-os.kill(driver_pid(driver.session()), signal.SIGKILL)
+os.kill(driver.session()._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
 for nth, delay_s in [(1, 0), (2, 0), (2, 1)]:
     is_over, known = threading.Event(), set(family(os.getpid()))
     killer = threading.Thread(target=kill, args=(nth, delay_s, known, is_over))

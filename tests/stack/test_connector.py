@@ -39,7 +39,7 @@ from cdc_views.source.connection import connect
 from cdc_views.source.reading.position import wal_end
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.stack.local import LocalStack
-from tests.fix_kafka import Capture, CaptureOf
+from tests.fix_kafka import Capture, CaptureOf, resume_connector
 from tests.fix_postgres import Database
 from tests.seed import drawn
 from tests.waiting import wait_for
@@ -234,7 +234,7 @@ def test_failed_task_is_reported_by_the_cut_that_waits_for_it(started: Capture, 
     started.connect.stop_connector(name)
     with closing(database.connect()) as connection:
         drop_slot(connection, started.settings.source.slot, limit_s=60)
-    started.connect.resume_connector(name)
+    resume_connector(started.connect, name)
     with pytest.raises(ConnectorFailed, match=r"has failed: .*no longer available"):
         log.cut(first.end, first.position)
 

@@ -28,7 +28,7 @@ from cdc_views.stack.services import process
 from cdc_views.stack.services.connect import SETTINGS, Connect
 from cdc_views.stack.services.postgres import Postgres
 from cdc_views.store.control.control_log import read_control
-from tests.fix_kafka import CaptureOf
+from tests.fix_kafka import CaptureOf, resume_connector
 from tests.fix_postgres import Database
 from tests.fix_project import ACCOUNTS, Project, assert_refused, end_at, projects
 from tests.fix_services import log_settings_for
@@ -328,7 +328,7 @@ def test_run_after_a_slot_was_moved_under_the_engine_is_refused_for_good(ready: 
         ready.capture.connect.stop_connector(log.connector)
         wait_for(lambda: active_pid(ready) is None, LIMIT_S)
         ready.database.execute(TRANSFER, f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
-    ready.capture.connect.resume_connector(log.connector)
+    resume_connector(ready.capture.connect, log.connector)
     _, err = engine.communicate(timeout=LIMIT_S)
     assert (engine.returncode, "\nSlotChanged: " in err) == (1, True), err
     published = ready.published()

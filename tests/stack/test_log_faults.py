@@ -55,7 +55,7 @@ from cdc_views.stack.local import LocalStack
 from cdc_views.stack.services import jvm
 from cdc_views.stack.services.connect import Connect
 from cdc_views.stack.services.kafka import Kafka
-from tests.fix_kafka import Capture, CaptureOf
+from tests.fix_kafka import Capture, CaptureOf, resume_connector
 from tests.fix_postgres import Database, server_setting
 from tests.fix_services import AT_LEAST_ONCE, log_settings_for, second_worker
 from tests.seed import drawn
@@ -168,7 +168,7 @@ def test_topic_that_is_recreated_under_the_engine_stops_the_next_cut(followed: F
     tables = followed.captured.settings.source.tables
     delete_topics(followed.settings, tables)
     ensure_topics(followed.settings, tables)
-    followed.captured.connect.resume_connector(followed.settings.connector)
+    resume_connector(followed.captured.connect, followed.settings.connector)
     followed.database.execute(INSERT)
     with pytest.raises(TopicChanged):
         followed.next_cut()
@@ -186,7 +186,7 @@ def test_one_recreated_topic_is_named_and_stops_the_next_cut(followed: Followed)
     deleted.result()
     wait_for(lambda: not topic_facts(admin, [followed.topic]), 30)
     ensure_topics(followed.settings, followed.captured.settings.source.tables)
-    followed.captured.connect.resume_connector(followed.settings.connector)
+    resume_connector(followed.captured.connect, followed.settings.connector)
     with pytest.raises(TopicChanged, match=re.escape(f'topic "{followed.topic}" is')):
         followed.next_cut()
 
@@ -270,7 +270,7 @@ def test_log_that_has_lost_what_was_read_stops_the_next_cut(
     [partition] = [each for each, end in second.end.items() if end > followed.first.end[each]]
     truncate(stack.kafka, f"{partition.topic}-{partition.partition}", followed.first.end[partition])
     stack.kafka.start()
-    captured.connect.resume_connector(followed.settings.connector)
+    resume_connector(captured.connect, followed.settings.connector)
     captured.connect.wait_running(followed.settings.connector)
     database.execute("INSERT INTO orders SELECT g, g FROM generate_series(61, 300) g")
     wait_for(lambda: end_offsets(admin_client(followed.settings), [partition])[partition] > second.end[partition], 60)
@@ -462,7 +462,7 @@ def test_slot_that_is_moved_under_a_running_engine_stops_the_next_cut(followed: 
     slot = followed.captured.settings.source.slot
     followed.stop_connector()
     followed.database.execute("INSERT INTO orders VALUES (11, 1)", *(each.format(slot=slot) for each in change))
-    followed.captured.connect.resume_connector(followed.settings.connector)
+    resume_connector(followed.captured.connect, followed.settings.connector)
 
     def go_on() -> None:
         followed.captured.connect.wait_running(followed.settings.connector)

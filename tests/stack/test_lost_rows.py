@@ -17,7 +17,7 @@ from cdc_views.log.debezium.placeholder import read_placeholder
 from cdc_views.log.kafka.record import Record, parse_records
 from cdc_views.log.kafka.topics import admin_client, begin_offsets, end_offsets
 from cdc_views.log.log import Log
-from tests.fix_kafka import CaptureOf
+from tests.fix_kafka import CaptureOf, resume_connector
 from tests.fix_postgres import Database
 from tests.fix_project import ACCOUNTS, Project, projects
 from tests.waiting import wait_for
@@ -70,7 +70,7 @@ class Leaving:
             if is_lost(found):
                 self._configure({})
                 return
-            self._connect.resume_connector(self._name)
+            resume_connector(self._connect, self._name)
         raise AssertionError(f"never left so in {STOPS} stops, with {self._known} records")
 
     def _configure(self, settings: dict[str, str]) -> None:
@@ -79,7 +79,7 @@ class Leaving:
         self._connect.put_connector(
             self._name, connector_config(self._settings, read_placeholder(self._settings.log)) | settings
         )
-        self._connect.resume_connector(self._name)
+        resume_connector(self._connect, self._name)
         self._connect.wait_running(self._name)
 
     def _stop(self) -> None:

@@ -185,7 +185,7 @@ def test_delete_that_was_not_done_is_an_error(answers: tuple[tuple[int, object],
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("order", ["restart_connector", "stop_connector", "resume_connector"])
+@pytest.mark.parametrize("order", ["restart_connector", "stop_connector"])
 @pytest.mark.parametrize("answer", [UNKNOWN, REBALANCING, FAILED, NOT_STOPPED, FORBIDDEN])
 def test_order_that_was_not_done_is_an_error(order: str, answer: tuple[int, object]) -> None:
     asked: list[str] = []

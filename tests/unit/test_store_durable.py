@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -38,9 +37,9 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 @pytest.fixture
-def without_fsync() -> Iterator[None]:
-    yield
-    durable.turn_on()
+def without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test may turn fsync off: it is on again afterwards."""
+    monkeypatch.setattr(durable, "_is_on", True)
 
 
 def warehouse_in(folder: Path, settings: StoreSettings = StoreSettings()) -> Warehouse:  # noqa: B008 - frozen

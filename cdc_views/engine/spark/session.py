@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -30,7 +29,6 @@ from cdc_views.engine.spark.lost_driver import naming_lost_driver
 from cdc_views.engine.spark.settings import configuration, java_command
 
 _jvm: Jvm | None = None  # of this process; pyspark has one at a time
-_lent: SparkSession | None = None
 
 
 def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSession:
@@ -39,8 +37,6 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
     Sets the time zone of this process to UTC. Raises DriverLost if the JVM is killed before the session is ready, and
     ServiceFailed, with the end of the JVM's output, if it cannot start.
     """
-    if _lent is not None:
-        return _lent
     os.environ["TZ"] = "UTC"
     time.tzset()
     values = configuration(settings, jars)
@@ -64,20 +60,6 @@ def start_session(settings: EngineSettings, jars: Sequence[Path]) -> SparkSessio
 
 
 @contextmanager
-def lending(session: SparkSession) -> Iterator[None]:
-    """Within the block, code that starts a session gets this one instead, and does not stop it.
-
-    For tests that run commands in their own process: a command with its own JVM takes 10 to 19 s of processor time.
-    """
-    global _lent
-    before, _lent = _lent, session
-    try:
-        yield
-    finally:
-        _lent = before
-
-
-@contextmanager
 def session_for(settings: EngineSettings, jars: Sequence[Path]) -> Iterator[SparkSession]:
     """Start a session, and stop it when the block ends.
 
@@ -93,20 +75,9 @@ def session_for(settings: EngineSettings, jars: Sequence[Path]) -> Iterator[Spar
 
 def stop_session(session: SparkSession) -> None:
     """Stop a session, whether or not its JVM is still running. The JVM stays for the next session."""
-    if session is _lent:
-        return
     with suppress(*GONE), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "the JVM may have crashed"
         session.stop()
-
-
-def driver_pid(spark: SparkSession) -> int:
-    """The process id of the session's JVM."""
-    return int(_java_of(spark).java.lang.ProcessHandle.current().pid())
-
-
-def _java_of(spark: SparkSession) -> Any:
-    return spark._jvm
 
 
 def _running_jvm(conf: Mapping[str, str]) -> Jvm:

@@ -82,10 +82,6 @@ class ConnectClient:
         """
         self._ordered("PUT", f"connectors/{quote(name)}/stop")
 
-    def resume_connector(self, name: str) -> None:
-        """Resume a stopped connector. Raises ConnectorFailed."""
-        self._ordered("PUT", f"connectors/{quote(name)}/resume")
-
     def task_state(self, name: str) -> TaskState:
         """Return the state of the task; 404 for a known connector means that it is starting.
 

@@ -24,12 +24,6 @@ def turn_off() -> None:
     warnings.warn("store.fsync is false: a loss of power may damage any table", RuntimeWarning, stacklevel=3)
 
 
-def turn_on() -> None:
-    """Fsync again."""
-    global _is_on
-    _is_on = True
-
-
 def sync(file: Path) -> None:
     """Fsync the content of a file, or the names in a folder."""
     if not _is_on:
