@@ -7,7 +7,26 @@ To read them from Python:
     wh = cdc_views.open("warehouse")
     wh.query("SELECT * FROM order_totals")
 
-Errors are in `cdc_views.errors`.
+Errors are in `cdc_views.errors`. The folders, in the order of the data:
+
+source/   Postgres: catalog, publication, slot, markers
+log/      Kafka and Connect: topics, the connector, and the cuts of the log
+capture/  from Debezium's events to the rows that a mirror must write
+views/    what the user declares: view files, their kinds, and which view reads which
+plan/     from the SQL of a view to how it is maintained
+engine/   epoch after epoch: mirrors, views, publication; `engine/epoch/steps.py` has the six steps
+store/    Delta tables and the control log
+search/   terms, postings and ranked answers of search indexes, for the engine and for readers
+replay/   rebuilds, swaps, rollbacks and resets
+serve/    reading what is published: the Python client, HTTP, the page, metrics
+cli/      the commands
+stack/    the local Postgres, Kafka and Connect
+demo/     the demo: its database, workload, views and check
+testing/  tools for tests of views
+config/   settings
+base/     names, LSNs and values, which every layer uses
+host/     the machine: clock, processes, signals, folders
+errors/   every error, as one tree
 """
 
 from __future__ import annotations

@@ -73,8 +73,11 @@ def test_pages_show_what_init_prints(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert f"cdc-views init shop{' && cd shop' if page == 'cli.md' else ''}\n{shown}" in (DOCS / page).read_text()
 
 
-LISTING = [ROOT / "cdc_views" / folder for folder in ("cli", "cli/setup", "cli/readers", "cli/operate", "host",
-                                                      "stack/services")]  # fmt: skip
+LISTING = [ROOT / "cdc_views" / folder for folder in (
+    "cli", "cli/setup", "cli/readers", "cli/operate", "engine", "engine/epoch", "engine/input", "engine/service",
+    "engine/views", "engine/views/strategies", "host", "plan/incremental", "serve/watch", "stack/services",
+    "store/commits", "store/index",
+)]  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", LISTING, ids=lambda folder: folder.name)
@@ -82,6 +85,11 @@ def test_docstring_of_a_package_lists_its_modules(folder: Path) -> None:
     listed = re.findall(r"^(\w+\.py)  ", (folder / "__init__.py").read_text(encoding="utf-8"), re.MULTILINE)
     there = {file.name for file in folder.glob("*.py")} - {"__init__.py", "main.py"}
     assert set(listed) - {"main.py"} == there
+
+
+def test_docstring_of_cdc_views_lists_its_folders() -> None:
+    listed = re.findall(r"^(\w+)/ +", (ROOT / "cdc_views" / "__init__.py").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(file.parent.name for file in (ROOT / "cdc_views").glob("*/__init__.py"))
 
 
 def test_page_of_operation_names_everything_that_is_created_in_the_source() -> None:

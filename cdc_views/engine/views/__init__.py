@@ -3,7 +3,11 @@
 declare.py            the Delta table of each view, as Spark's analyser describes the view
 project_analysis.py   the same analysis without a warehouse, for `check` and `explain`
 kept.py               how views are kept, for readers
+planning.py           the plan of a view, from the tables that the analyser has found
+internal_views.py     the tables of internal views
 maintain.py           updates the views whose inputs changed
+inputs.py             what the views read in an epoch, at the old and the new version
+choice.py             the strategies by which a view can be updated, the cheapest first
 lookups.py            runs the lookups of a plan
 search/               the tables of search indexes
 saved/                views of saved searches

@@ -3,13 +3,16 @@
 columns.py       leaves and columns, and where a column's values come from
 restrictions.py  demands on an operator's output, and the lookups that they become
 operators/       one file for each kind of operator, with its rules and their proof
+exact_types.py   types of exact numbers, and what Spark makes of several
 precedence.py    operators that Spark and sqlglot group in different ways: such a view is FULL
 scope.py         what names stand for in a FROM
 build/           from the syntax tree to the operators
 strategy.py      the plan of a view for KEYS, or the reason why it has none
 delta_plans/     the plans of views for ADD and PATCH, or the reason why they have none
+expressions/     computed values that internal views store
 inlined.py       the view's text with a place for each leaf
 maintenance.py   the strategy of a view, with the reason
+leaf_names.py    what `explain` calls the leaves of a view
 """
 
 from __future__ import annotations

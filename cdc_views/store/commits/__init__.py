@@ -1,4 +1,13 @@
-"""Committing a change to a table: by the driver itself, or through Spark."""
+"""Committing a change to a table: by the driver itself, or through Spark.
+
+changes.py        what a commit changes in a table
+table_commits.py  the commit of a table: by the driver where it can, else by Spark
+committer.py      a commit without Spark
+vectors.py        its layout `vectors`: a deletion vector hides the rows that are gone
+plain.py          its layout `plain`: a file that loses rows is replaced
+replaced_rows.py  the stored rows that a change replaces or deletes
+through_spark.py  a commit through Spark: append, MERGE or RESTORE
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Delta commit without Spark: the driver writes the data files and puts the log entry itself.
+"""A Delta commit without Spark: the driver writes the data files and commits the log entry itself.
 
 The cost follows the size of the change and the number of files that it touches. The stored rows that it removes are
 found beforehand (replaced_rows.py). How they are removed depends on the layout of the table: see vectors.py and
