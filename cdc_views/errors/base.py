@@ -25,6 +25,13 @@ class CdcViewsError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
 
+    def restated(self, *, message: str | None = None, hint: str | None = None) -> Self:
+        """Return the same error, with its fields, under another message or hint; None keeps that of the error."""
+        found = copy(self)
+        found.message = self.message if message is None else message
+        found.hint = self.hint if hint is None else hint
+        return found
+
 
 class BadInput(CdcViewsError):
     """Something that the user gave cannot be used."""

@@ -117,7 +117,7 @@ def rebuild(
         # Checked before anything is created, so that a refused rebuild leaves nothing behind.
         starts = start_offsets(plan, log, read_control(settings.warehouse))
         _require_readable(plan, settings.warehouse)
-        wanted = unfinished.WantedRebuild(plan.names, str(origin), base.generation or "", swap)
+        wanted = unfinished.WantedRebuild(plan.names, str(origin), base.generation or "", swap, origin.epoch)
         with touching(settings.warehouse):
             ours, is_continued = resources.enter_context(unfinished.claimed(settings.warehouse, wanted, note))
         if is_continued:

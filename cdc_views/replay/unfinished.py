@@ -31,16 +31,21 @@ _COMPARED: Final = b'"compared":true'
 
 @dataclass(frozen=True)
 class WantedRebuild:
-    """A requested rebuild: the names of its tables, its origin, and the generation of the source."""
+    """A requested rebuild: the names of its tables, its origin, and the generation of the source.
+
+    `from_epoch` is the epoch of the origin, if it has one.
+    """
 
     names: Sequence[str]
     origin: str
     generation: str
     swap: bool
+    from_epoch: int | None = None
 
     def is_met_by(self, left: Unfinished) -> bool:
         """Whether a killed rebuild can be continued for this request."""
-        same = (left.names, left.origin, left.generation) == (tuple(self.names), self.origin, self.generation)
+        origin = (self.origin, self.from_epoch, self.generation)
+        same = (left.names, left.origin, left.from_epoch, left.generation) == (tuple(self.names), *origin)
         return same and (self.swap or not left.compared)
 
 
@@ -73,7 +78,14 @@ def claimed(root: Path, wanted: WantedRebuild, note: Callable[[str], None]) -> I
             os.close(descriptor)
         is_new = ours is None
         if ours is None:
-            made = Unfinished(uuid4().hex[:8], tuple(wanted.names), wanted.origin, wanted.generation, os.getpid())
+            made = Unfinished(
+                uuid4().hex[:8],
+                tuple(wanted.names),
+                wanted.origin,
+                wanted.generation,
+                os.getpid(),
+                from_epoch=wanted.from_epoch,
+            )
             ours = made, _made(folder, made)
         yield ours[0], not is_new
     finally:

@@ -8,6 +8,7 @@ These stay until the last such project is removed. Everything except the slots i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, LiteralString
 
 import psycopg
@@ -19,8 +20,6 @@ from cdc_views.errors import PreflightFailed
 from cdc_views.source.checks.fixes import LOCK_TIMEOUT_S
 from cdc_views.source.connection import Connection
 from cdc_views.source.service.service_tables import identifier
-
-KEPT: Final = "kept:"  # the start of a line about something that was not removed
 
 # The captured tables with their partitions and inheriting tables.
 _OURS: Final = """
@@ -75,7 +74,18 @@ _LIMITS: Final = "SET LOCAL lock_timeout = {0}; SET LOCAL statement_timeout = {0
 _IDENTITIES: Final = {"d": "DEFAULT", "n": "NOTHING", "f": "FULL"}
 
 
-def remove_from_source(connection: Connection, publication: str, slots: Sequence[str]) -> list[str]:
+@dataclass(frozen=True)
+class Removal:
+    """Something in the source that was removed; or kept, for the reason in `kept_since`."""
+
+    what: str
+    kept_since: str | None = None
+
+    def __str__(self) -> str:
+        return f"removed {self.what}" if self.kept_since is None else f"kept: {self.what}, since {self.kept_since}"
+
+
+def remove_from_source(connection: Connection, publication: str, slots: Sequence[str]) -> list[Removal]:
     """Remove the project's objects and rows, including the marker rows of `slots`. Return what was removed or kept.
 
     The slots themselves are not touched (slot.py). Raises PreflightFailed if the role lacks a right, or if other
@@ -96,15 +106,15 @@ def remove_from_source(connection: Connection, publication: str, slots: Sequence
         ) from None
 
 
-def _removed(connection: Connection, publication: str, slots: Sequence[str]) -> Iterator[str]:
+def _removed(connection: Connection, publication: str, slots: Sequence[str]) -> Iterator[Removal]:
     if _exists(connection, "SELECT FROM pg_catalog.pg_namespace WHERE nspname = %(name)s", SCHEMA):
         yield from _remove_service(connection, publication, slots)
     if _exists(connection, "SELECT FROM pg_catalog.pg_publication WHERE pubname = %(name)s", publication):
         connection.execute(sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(publication)))
-        yield f'publication "{publication}"'
+        yield Removal(f'publication "{publication}"')
 
 
-def _remove_service(connection: Connection, publication: str, slots: Sequence[str]) -> Iterator[str]:
+def _remove_service(connection: Connection, publication: str, slots: Sequence[str]) -> Iterator[Removal]:
     """Remove triggers, checks and rows, and also the schema if no other project is left."""
     tables = connection.execute(_OURS, {"publication": publication}).fetchall()
     _lock(connection, [TableName(schema, table) for _, schema, table in tables])
@@ -112,19 +122,19 @@ def _remove_service(connection: Connection, publication: str, slots: Sequence[st
     if is_last:  # first, so that they do not record the statements that follow
         for (name,) in connection.execute(_EVENT_TRIGGERS).fetchall():
             connection.execute(sql.SQL("DROP EVENT TRIGGER {}").format(sql.Identifier(name)))
-            yield f'event trigger "{name}"'
+            yield Removal(f'event trigger "{name}"')
     connection.execute("DELETE FROM cdc_views.captured WHERE publication = %s", (publication,))
     for oid, schema, table in tables:
         yield from _remove_from_table(connection, oid, TableName(schema, table))
     if is_last:
         connection.execute("DROP SCHEMA cdc_views CASCADE")
-        yield 'schema "cdc_views"'
+        yield Removal('schema "cdc_views"')
         return
     markers = [f"marker {slot}" for slot in slots]
     connection.execute("DELETE FROM cdc_views.heartbeat WHERE id = ANY(%s)", (markers,))
     for service in ("ddl", "truncates"):
         connection.execute(sql.SQL(_OWN_ROWS).format(table=sql.Identifier(service)), (publication,))
-    yield 'rows of this project in schema "cdc_views", which other projects use'
+    yield Removal('rows of this project in schema "cdc_views", which other projects use')
 
 
 def _lock(connection: Connection, tables: Sequence[TableName]) -> None:
@@ -136,21 +146,21 @@ def _lock(connection: Connection, tables: Sequence[TableName]) -> None:
     connection.execute("SET LOCAL statement_timeout = 0")
 
 
-def _remove_from_table(connection: Connection, oid: int, table: TableName) -> Iterator[str]:
+def _remove_from_table(connection: Connection, oid: int, table: TableName) -> Iterator[Removal]:
     for (trigger,) in connection.execute(_TRIGGERS, (oid,)).fetchall():
         statement = sql.SQL("DROP TRIGGER {} ON {}").format(sql.Identifier(trigger), identifier(table))
         connection.execute(statement)
-        yield f'trigger "{trigger}" on "{table}"'
+        yield Removal(f'trigger "{trigger}" on "{table}"')
     for (check,) in connection.execute(_CHECKS, (oid,)).fetchall():
         statement = sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}").format(identifier(table), sql.Identifier(check))
         connection.execute(statement)
-        yield f'check constraint "{check}" on "{table}"'
+        yield Removal(f'check constraint "{check}" on "{table}"')
     yield from _restore_identity(connection, oid, table)
 
 
-def _restore_identity(connection: Connection, oid: int, table: TableName) -> Iterator[str]:
+def _restore_identity(connection: Connection, oid: int, table: TableName) -> Iterator[Removal]:
     if not _exists(connection, _HAS_FORMER, "former_identities"):
-        yield f'{KEPT} replica identity of "{table}", since its former value was not recorded'
+        yield Removal(f'replica identity of "{table}"', "its former value was not recorded")
         return
     former = connection.execute(_FORMER_IDENTITY, (oid,)).fetchone()
     connection.execute("DELETE FROM cdc_views.former_identities WHERE relation = %s", (oid,))
@@ -158,12 +168,12 @@ def _restore_identity(connection: Connection, oid: int, table: TableName) -> Ite
         return
     identity, index = former
     if identity == "i" and index is None:
-        yield f'{KEPT} replica identity of "{table}", since its former index is gone'
+        yield Removal(f'replica identity of "{table}"', "its former index is gone")
         return
     using = sql.SQL("USING INDEX {}").format(sql.Identifier(index or ""))
     value = using if identity == "i" else sql.SQL(_IDENTITIES[identity]).format()
     connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY {}").format(identifier(table), value))
-    yield f'replica identity FULL of "{table}", which is {value.as_string(None)} again'
+    yield Removal(f'replica identity FULL of "{table}", which is {value.as_string(None)} again')
 
 
 def _exists(connection: Connection, query: LiteralString, name: str) -> bool:

@@ -80,9 +80,9 @@ def fix(database: Database, project: str, *tables: str) -> None:
 
 
 def remove(database: Database, project: str) -> Sequence[str]:
-    """Remove a project from the source."""
+    """Remove a project from the source; returns the lines that `destroy` prints."""
     with database.connect() as connection:
-        return remove_from_source(connection, project, [project])
+        return [str(each) for each in remove_from_source(connection, project, [project])]
 
 
 @pytest.fixture
@@ -99,8 +99,9 @@ def test_removal_leaves_the_catalog_as_it_was_before_fix(tables: Database) -> No
     removed = remove(tables, "one")
     assert schema_of(tables) == before
     assert {
-        'schema "cdc_views"', 'publication "one"', 'trigger "cdc_views_truncate" on "public.orders"',
-        'replica identity FULL of "public.codes", which is USING INDEX "codes_code" again',
+        'removed schema "cdc_views"', 'removed publication "one"',
+        'removed trigger "cdc_views_truncate" on "public.orders"',
+        'removed replica identity FULL of "public.codes", which is USING INDEX "codes_code" again',
     } <= set(removed)  # fmt: skip
     assert remove(tables, "one") == []
 

@@ -344,7 +344,7 @@ def test_epoch_that_a_rebuild_starts_from_is_kept_for_as_long(engine: Engine) ->
     maintenance, path = engine.maintenance(), engine.tables.specs["public.t"].path
     begin = engine.tables.published
     assert begin is not None
-    wanted = WantedRebuild(["public.t"], f"epoch:{begin.epoch}", "g", swap=False)
+    wanted = WantedRebuild(["public.t"], f"epoch:{begin.epoch}", "g", swap=False, from_epoch=begin.epoch)
     with claimed(engine.root, wanted, lambda note: None):
         for _ in range(6):
             engine.epoch()

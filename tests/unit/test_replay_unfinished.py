@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_views.engine.upkeep.rebuilds import read_rebuild, rebuild_files
 from cdc_views.errors import RebuildRunning
 from cdc_views.host.os_lock import is_locked
 from cdc_views.replay import unfinished
@@ -42,6 +43,16 @@ def test_other_rebuild_removes_what_was_left(tmp_path: Path, other: WantedRebuil
     two, is_continued = claim(tmp_path, other)
     assert (two != one, is_continued) == (True, False)
     assert {path.name for path in tmp_path.glob("*/**/*-*")} == {f"g1-{two}", f"f-{two}"}
+
+
+def test_rebuild_of_a_version_that_did_not_record_its_epoch_is_read(tmp_path: Path) -> None:
+    one, _ = claim(tmp_path, WANTED)
+    [file] = rebuild_files(tmp_path)
+    file.write_bytes(file.read_bytes().replace(b',"from_epoch":null', b""))
+    left = read_rebuild(file)
+    assert left is not None
+    assert (left.id, left.from_epoch) == (one, None)
+    assert claim(tmp_path, WANTED) == (one, True)
 
 
 def test_rebuild_whose_report_was_given_goes_on_to_a_swap_only(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def _written_down(warehouse: Path, error: errors.CdcViewsError) -> errors.CdcVie
     except OSError as problem:
         # Raise the error itself, which matters more than a full disk.
         unwritten = f'this could not be remembered in "{file}" ({problem}): a later start may not notice it'
-        return type(error)(error.message, hint=f"{error.hint}; {unwritten}")
+        return error.restated(hint=f"{error.hint}; {unwritten}")
     return error
 
 

@@ -19,7 +19,6 @@ from cdc_views.log.debezium.connect import ConnectClient
 from cdc_views.log.debezium.ownership import other_owner
 from cdc_views.log.kafka.topics import admin_client, delete_named_topics, topics_of
 from cdc_views.source.connection import connect
-from cdc_views.source.removal import KEPT
 from cdc_views.source.slot import drop_slot, read_slot
 from cdc_views.store.control import TakeoverDetail, read_control
 
@@ -40,7 +39,7 @@ class CaptureRemoval:
 
     def kept(self, what: str, why: str) -> None:
         """Report that something is not ours."""
-        self.tell(f"{KEPT} {what}, which is that of another project: {why}")
+        self.tell(f"kept: {what}, which is that of another project: {why}")
 
     @contextmanager
     def trying(self, what: str) -> Iterator[None]:

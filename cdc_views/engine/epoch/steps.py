@@ -6,7 +6,6 @@ A crash before step 6 leaves nothing that a reader can see; `recovery` finishes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 
 from cdc_views import faults
@@ -190,6 +189,4 @@ class EpochWriter:
         abandon(self.tables, self.control, intent, intent.done, f"stopped before {entry.place}")
         self.quarantine.keep_stopped(self.control, [entry for _, entry in refused])
         hint = '"cdc-views quarantine list" shows it; docs/bad_events.md explains the options'
-        stopping = copy(error)  # with its fields
-        stopping.hint = f"{error.hint}; {hint}" if error.hint else hint
-        return stopping
+        return error.restated(hint=f"{error.hint}; {hint}" if error.hint else hint)

@@ -9,7 +9,7 @@ from cdc_views.engine.capture.capture_removal import CaptureRemoval, remove_capt
 from cdc_views.engine.capture.captures import all_captures, current_capture
 from cdc_views.engine.service.lock import only_reset, require_no_engine
 from cdc_views.source.connection import connect
-from cdc_views.source.removal import KEPT, remove_from_source
+from cdc_views.source.removal import remove_from_source
 
 
 def destroy(base: Settings, tell: Callable[[str], None]) -> list[str]:
@@ -29,8 +29,8 @@ def _destroyed(base: Settings, tell: Callable[[str], None]) -> list[str]:
         remove_capture(base, capture, removal)
     with removal.trying("objects in Postgres"), connect(base.source.dsn.get_secret_value()) as connection:
         slots = [capture.slot for capture in captures]
-        for what in remove_from_source(connection, base.source.publication, slots):
-            tell(what if what.startswith(KEPT) else f"removed {what}")
+        for each in remove_from_source(connection, base.source.publication, slots):
+            tell(str(each))
     tell(f'kept the warehouse "{base.warehouse}": readers can go on; remove the folder if nobody needs it')
     if removal.left:
         tell(f'left {len(removal.left)}: run "cdc-views destroy" again once the services are there')

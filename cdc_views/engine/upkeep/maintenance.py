@@ -37,7 +37,6 @@ _LEFTOVERS_EVERY_S: Final = 600
 # A step that has failed is skipped for this time.
 _AGAIN_S: Final = 600
 _HOUR_S: Final = 3600
-_FROM_EPOCH: Final = "epoch:"
 
 _LOGGER: Final = logging.getLogger(__name__)
 
@@ -200,13 +199,12 @@ class Upkeep:
         began = self._rebuilds_to_keep()
         begun = [*began.values(), *filter(None, [self._tables.built_since])]
         rebuilds = filter(None, map(read_rebuild, began))
-        origins = [rebuild.origin.rpartition(_FROM_EPOCH) for rebuild in rebuilds]
         return needed(
             self._control.records,
             self._control.clock.now(),
             self._settings,
             rebuilding_since=min(begun, default=None),
-            rebuilt_from=[int(epoch) for _, found, epoch in origins if found],
+            rebuilt_from=[rebuild.from_epoch for rebuild in rebuilds if rebuild.from_epoch is not None],
         )
 
     def _rebuilds_to_keep(self) -> dict[Path, datetime]:

@@ -27,7 +27,7 @@ class Unfinished:
     """A rebuild that is running or was interrupted.
 
     `id` is the end of the paths of its shadow tables, and identifies its swap. `compared`: its report was given, so
-    only a swap can continue it.
+    only a swap can continue it. `from_epoch` is the epoch whose mirrors it begins with, if there is one.
     """
 
     id: str
@@ -36,6 +36,7 @@ class Unfinished:
     generation: str
     pid: int
     compared: bool = False
+    from_epoch: int | None = None
 
 
 def read_rebuild(file: Path) -> Unfinished | None:

@@ -162,4 +162,4 @@ class PublishedEpoch:
         stopped = self.detail.stopped_tables[TableName.parse(name)]
         error = stopped.exception()
         rows = f"its last good rows, of position {stopped.position}, are version {table.version} of {table.path}"
-        return type(error)(f'table "{name}" is stopped: {error.message}', hint=f"{rows}; {RESET}")
+        return error.restated(message=f'table "{name}" is stopped: {error.message}', hint=f"{rows}; {RESET}")

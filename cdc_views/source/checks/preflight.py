@@ -80,8 +80,9 @@ def check_source(settings: Settings, held: Collection[TableName] = (), *, values
     tables = [table for table in settings.source.tables if table not in held]
     source = settings.source.model_copy(update={"tables": tables})
     with connect(source.dsn.get_secret_value()) as connection:
-        findings = [*_check_server(connection), *_check_role(connection), *check_tables(connection, source)]
-        if any(finding.severity == "error" and finding.subject.startswith("server") for finding in findings):
+        server = list(_check_server(connection))
+        findings = [*server, *_check_unpinned(connection), *_check_role(connection), *check_tables(connection, source)]
+        if any(finding.severity == "error" for finding in server):
             return findings
         listed = tables_with_column_list(connection, source.tables, source.columns)
         findings += _check_service_tables(connection, source)
@@ -120,7 +121,6 @@ def _check_server(connection: Connection) -> Iterator[Finding]:
             f'is "{level}", wanted "logical"',
             "run \"ALTER SYSTEM SET wal_level = 'logical'\" as a superuser and restart Postgres",
         )
-    yield from _check_unpinned(connection)
     kept = _value(connection, "SELECT current_setting('max_slot_wal_keep_size')")
     if kept == "-1":
         yield Finding(
