@@ -47,6 +47,22 @@ def log(tmp_path: Path) -> ControlLog:
     return log
 
 
+def test_reset_is_recorded_in_the_form_of_earlier_versions() -> None:
+    reset = Reset(Capture.numbered(settings(), 2), (Capture.numbered(settings(), 1),), {"tables": {"public.orders": 1}})
+    names = {"number": 2, "slot": "shop_2", "topic_prefix": "app.2", "connector": "shop-2", "tables": ["public.orders"]}
+    first = {"number": 1, "slot": "shop", "topic_prefix": "app", "connector": "shop", "tables": ["public.orders"]}
+    facts = {"tables": {"public.orders": 1}}
+    assert reset.detail() == {"capture": names, "left": [first], "facts": facts, "is_done": False}
+
+
+def test_reset_of_a_record_is_the_one_that_was_written(log: ControlLog, tmp_path: Path) -> None:
+    begin(log, tmp_path)
+    base = settings(tmp_path)
+    assert reset_of(read_control(tmp_path)) == Reset(
+        Capture.numbered(base, 2), (Capture.numbered(base, 1),), {"tables": {}}
+    )
+
+
 def begin(log: ControlLog, root: Path) -> None:
     """Begin a reset to the second capture."""
     base = settings(root)

@@ -22,7 +22,7 @@ from cdc_views.store.control.control_log import (
     last_published,
     read_control,
 )
-from cdc_views.store.control.retention import REPLACED, Needed, needed
+from cdc_views.store.control.retention import Needed, needed
 from cdc_views.store.upkeep.control_upkeep import ControlUpkeep
 from cdc_views.testing import HandClock, crash_at
 from tests.samples import sample
@@ -75,7 +75,7 @@ def test_replaced_table_is_kept_for_a_day() -> None:
     swap = replace(
         published(2, 23 * 60, a=("a-2", 1)),
         kind="swap",
-        detail={REPLACED: {"a": {"path": "a", "version": 9, "epoch": 1}}},
+        detail={"replaced": {"a": {"path": "a", "version": 9, "epoch": 1}}},
     )
     records = [published(1, 2000, a=("a", 9)), swap, *(published(seq, 10, a=("a-2", seq)) for seq in (3, 4, 5))]
     assert needed(records, NOON, SETTINGS).oldest["a"] == 9
@@ -212,7 +212,7 @@ def test_rollback_keeps_the_epoch_that_holds_what_it_publishes_again() -> None:
     replaced = {"a": {"path": "a", "version": 1, "epoch": 1}}
     records = [
         published(1, 10_000, is_idle=True, a=("a", 1)),
-        replace(published(2, 600, a=("a-2", 1)), kind="swap", detail={REPLACED: replaced}),
+        replace(published(2, 600, a=("a-2", 1)), kind="swap", detail={"replaced": replaced}),
         *(published(seq, 600 - seq, is_idle=True, a=("a-2", 1)) for seq in range(3, 60)),
     ]
     assert {1, 2} <= needed(records, NOON, SETTINGS).kept

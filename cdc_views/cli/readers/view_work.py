@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cdc_views.serve.epochs.history import table_row
-from cdc_views.store.control import ControlRecord
+from cdc_views.store.control import ControlRecord, updates_view
 
 MOST_EPOCHS: Final = 5
 _COLUMNS: Final = ("epoch", "strategy", "looked up", "found", "computed", "written", "ms")
@@ -31,7 +31,7 @@ def last_epochs(records: Sequence[ControlRecord], view: str, internal: Sequence[
 
 
 def _of_table(records: Sequence[ControlRecord], name: str, title: str) -> list[str]:
-    published = (record for record in reversed(records) if name in record.detail.get("view_work", ()))
+    published = (record for record in reversed(records) if updates_view(record, name))
     shown = [record for record, _ in zip(published, range(MOST_EPOCHS), strict=False)]
     if not shown:
         return []

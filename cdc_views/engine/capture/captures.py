@@ -8,7 +8,7 @@ last record of kind `reset` in the control log names the current capture; withou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -16,7 +16,16 @@ from cdc_views.base.names import TableName
 from cdc_views.base.service_schema import SERVICE_TABLES
 from cdc_views.config import LogSettings, Settings
 from cdc_views.errors import BadConfig, ResetUnfinished
-from cdc_views.store.control import PUBLISHING, ControlRecord, TakeoverDetail, last_reset, last_takeover, read_control
+from cdc_views.store.control import (
+    PUBLISHING,
+    CaptureNames,
+    ControlRecord,
+    ResetDetail,
+    TakeoverDetail,
+    last_reset,
+    last_takeover,
+    read_control,
+)
 
 _MOST_OF_SLOT: Final = 63
 _MOST_OF_CONNECTOR: Final = 200
@@ -24,14 +33,13 @@ _MOST_OF_TOPIC: Final = 249
 
 
 @dataclass(frozen=True)
-class Capture:
-    """The names of one capture, and its tables as `schema.table`."""
+class Capture(CaptureNames):
+    """The names of one capture, and its tables."""
 
-    number: int
-    slot: str
-    topic_prefix: str
-    connector: str
-    tables: tuple[str, ...]
+    @classmethod
+    def of(cls, names: CaptureNames) -> Self:
+        """The capture that a record names."""
+        return cls(names.number, names.slot, names.topic_prefix, names.connector, names.tables)
 
     @classmethod
     def numbered(cls, base: Settings, number: int) -> Self:
@@ -52,11 +60,6 @@ class Capture:
             _require_short("log.topic_prefix", f"{made.topic_prefix}.{table}", _MOST_OF_TOPIC)
         return made
 
-    @classmethod
-    def parse(cls, fields: Mapping[str, Any]) -> Self:
-        """Read the fields of a record."""
-        return cls(**{**fields, "tables": tuple(fields["tables"])})
-
     def settings(self, base: Settings) -> Settings:
         """The project's settings with the names of this capture."""
         source = base.source.model_copy(update={"slot": self.slot})
@@ -75,11 +78,7 @@ class Capture:
 
 @dataclass(frozen=True)
 class Reset:
-    """The detail of a record of kind `reset`: the capture that becomes current, and the captures still to be removed.
-
-    `facts` describe the source when the capture was started. `is_done` means that the capture's first epoch was
-    published and the removal of the others was tried.
-    """
+    """A reset: its fields are those of ResetDetail."""
 
     capture: Capture
     left: tuple[Capture, ...]
@@ -88,13 +87,15 @@ class Reset:
 
     def detail(self) -> dict[str, Any]:
         """The reset as the detail of its record."""
-        return asdict(self)
+        detail = ResetDetail(capture=self.capture, left=self.left, facts=self.facts, is_done=self.is_done)
+        return detail.json_fields()
 
     @classmethod
-    def parse(cls, detail: Mapping[str, Any]) -> Self:
-        """Read the detail of a record."""
-        left = tuple(map(Capture.parse, detail["left"]))
-        return cls(Capture.parse(detail["capture"]), left, detail["facts"], detail["is_done"])
+    def read(cls, record: ControlRecord) -> Self:
+        """The reset of a record."""
+        detail = ResetDetail.read(record)
+        left = tuple(map(Capture.of, detail.left))
+        return cls(Capture.of(detail.capture), left, detail.facts, detail.is_done)
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def capture_of(base: Settings, records: Sequence[ControlRecord]) -> CurrentCaptu
 def reset_of(records: Sequence[ControlRecord]) -> Reset | None:
     """The last reset; None if there was none."""
     record = last_reset(records)
-    return Reset.parse(record.detail) if record is not None else None
+    return Reset.read(record) if record is not None else None
 
 
 def known_takeover(records: Sequence[ControlRecord]) -> ControlRecord | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cdc_views.store.control import ControlRecord, PublishedDetail
+from cdc_views.store.control import ControlRecord, PublishedDetail, changes_mirror, updates_view
 
 MINUTE: Final = timedelta(minutes=1)
 
@@ -55,7 +55,7 @@ def table_row(record: ControlRecord, name: str) -> dict[str, Any]:
 
 def is_of(record: ControlRecord, name: str) -> bool:
     """Whether an epoch has done something for a table."""
-    return name in record.detail.get("view_work", ()) or name in record.detail.get("changes", ())
+    return updates_view(record, name) or changes_mirror(record, name)
 
 
 @dataclass

@@ -15,14 +15,18 @@ from cdc_views.store.control.control_log import (
     read_control,
 )
 from cdc_views.store.control.details import (
+    CaptureNames,
     CutDetail,
     IntentDetail,
     KeptView,
     PublishedDetail,
     QuarantineDetail,
+    ResetDetail,
     ShadowTable,
     TakeoverDetail,
+    changes_mirror,
     request_of,
+    updates_view,
 )
 from cdc_views.store.control.known_log import KnownLog, KnownRecords
 from cdc_views.store.control.records import (
@@ -44,6 +48,7 @@ __all__ = [
     "MIRROR_FOLDER",
     "PUBLISHING",
     "VIEW_FOLDER",
+    "CaptureNames",
     "ControlLog",
     "ControlRecord",
     "CutDetail",
@@ -54,9 +59,11 @@ __all__ = [
     "Needed",
     "PublishedDetail",
     "QuarantineDetail",
+    "ResetDetail",
     "ShadowTable",
     "TableVersion",
     "TakeoverDetail",
+    "changes_mirror",
     "known_attempts",
     "last_published",
     "last_published_of",
@@ -68,4 +75,5 @@ __all__ = [
     "read_control",
     "request_of",
     "table_kind",
+    "updates_view",
 ]

@@ -154,6 +154,30 @@ class TakeoverDetail(_Detail):
     capture: int = 1
 
 
+@dataclass(frozen=True)
+class CaptureNames:
+    """The names of one capture, and its tables as `schema.table`."""
+
+    number: int
+    slot: str
+    topic_prefix: str
+    connector: str
+    tables: tuple[str, ...]
+
+
+class ResetDetail(_Detail):
+    """The detail of a reset: the capture that becomes current, and the captures still to be removed.
+
+    `facts` describe the source when the capture was started. `is_done` means that the capture's first epoch was
+    published and the removal of the others was tried.
+    """
+
+    capture: CaptureNames
+    left: tuple[CaptureNames, ...]
+    facts: Mapping[str, Any]
+    is_done: bool = False
+
+
 class QuarantineDetail(_Detail):
     """The detail of a record of kind `quarantine`: events and their new states, or how many were forgotten."""
 
@@ -166,3 +190,19 @@ def request_of(record: ControlRecord) -> str | None:
     """The id of the request that a record answers, if it answers one."""
     found = record.detail.get("request")
     return None if found is None else str(found)
+
+
+# The functions below do not parse the detail, since they are asked of every record of a log.
+def updates_view(record: ControlRecord, view: str) -> bool:
+    """Whether the record has what the update of a view cost."""
+    return view in record.detail.get("view_work", ())
+
+
+def changes_mirror(record: ControlRecord, name: str) -> bool:
+    """Whether the record has changes of a mirror."""
+    return name in record.detail.get("changes", ())
+
+
+def has_replaced(record: ControlRecord) -> bool:
+    """Whether the record is of a swap that has replaced tables."""
+    return "replaced" in record.detail

@@ -14,10 +14,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from cdc_views.config import UpkeepSettings
-from cdc_views.store.control.details import PublishedDetail
+from cdc_views.store.control.details import PublishedDetail, has_replaced
 from cdc_views.store.control.records import PUBLISHING, ControlRecord
-
-REPLACED = "replaced"  # in the detail of a swap: the tables that it replaced
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def needed(
 
 
 def _can_be_rolled_back(record: ControlRecord, now: datetime, settings: UpkeepSettings) -> bool:
-    return REPLACED in record.detail and _at(record) > now - timedelta(hours=settings.keep_tables_hours)
+    return has_replaced(record) and _at(record) > now - timedelta(hours=settings.keep_tables_hours)
 
 
 def _places(record: ControlRecord) -> Iterator[tuple[str, int]]:
