@@ -33,8 +33,8 @@ from cdc_views.store.delta_log.versions import Stamp
 from cdc_views.store.index.changed_rows import ChangedRows, RowsChanged
 from cdc_views.store.index.driver_table import DriverTables, Indexes
 from cdc_views.store.index.fetching import RowGroups
+from cdc_views.store.index.known_file import Counts
 from cdc_views.store.index.lookups import Lookups
-from cdc_views.store.index.stored_keys import Counts
 from cdc_views.store.reading import ValueSearch, read_table, scan
 from cdc_views.store.storage import durable
 

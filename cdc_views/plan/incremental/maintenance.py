@@ -16,7 +16,7 @@ from cdc_views.plan.facts.keys import is_counted
 from cdc_views.plan.incremental.build import LeafOf
 from cdc_views.plan.incremental.columns import Leaf, Path, leaf_at
 from cdc_views.plan.incremental.delta_plans.additive import AddPlan, add_plan, changed_rows, is_total
-from cdc_views.plan.incremental.delta_plans.affected_rows import RowsOf, affected_rows, changed_or_affected
+from cdc_views.plan.incremental.delta_plans.affected_rows import RowKeys, RowsOf, affected_rows, changed_or_affected
 from cdc_views.plan.incremental.delta_plans.first_rows import first_rows_plan, stored_rows_plan
 from cdc_views.plan.incremental.delta_plans.group_totals import GroupPlan, group_plan, rows_of_joins, sets_plan
 from cdc_views.plan.incremental.delta_plans.linear import leaf_among
@@ -54,8 +54,6 @@ StoredPart = StoredValues | StoredRow | StoredDerivedTable
 """What an internal view stores."""
 Types = Mapping[str, Mapping[str, str]]
 """The Arrow types of the columns of tables and views, by name."""
-RowKeys = Mapping[str, Sequence[str]]
-"""The columns that identify a row of a table or view, which queries may not see, by its name."""
 
 
 @dataclass(frozen=True)

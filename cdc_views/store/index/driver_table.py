@@ -23,7 +23,8 @@ from cdc_views.store.delta_log.recent_states import RecentStates
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.hashing import Fingerprints, are_whole
 from cdc_views.store.index.key_index import BYTES_PER_NUMBER, BYTES_PER_ROW, SMALL_PARTS_BYTES, KeyIndex
-from cdc_views.store.index.stored_keys import Counts, add_files, live_counts, live_rows
+from cdc_views.store.index.known_file import Counts
+from cdc_views.store.index.stored_keys import add_files, live_counts, live_rows
 
 _IDLE_S: Final = 600
 _SPARE: Final = 1.1

@@ -19,7 +19,7 @@ from cdc_views.store.index.driver_table import DriverTable
 from cdc_views.store.index.fetching import RowGroups
 from cdc_views.store.index.first_values import FirstValues
 from cdc_views.store.index.hashing import are_among, fingerprints, has_fingerprints
-from cdc_views.store.index.stored_keys import Counts
+from cdc_views.store.index.known_file import Counts
 
 
 class Lookups:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,8 @@ from cdc_views.store.delta_log.entries import data_file
 from cdc_views.store.delta_log.state import TableState
 from cdc_views.store.index.hashing import Fingerprints, fingerprints, joined
 from cdc_views.store.index.key_index import KeyIndex
+from cdc_views.store.index.known_file import Counts
 from cdc_views.store.index.parts import Found
-
-Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _BATCH_ROWS: Final = 1 << 18
 

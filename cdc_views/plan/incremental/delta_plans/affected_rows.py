@@ -44,6 +44,7 @@ from cdc_views.views.references import ParsedQuery
 _CLAUSES: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group", "with_", "hint"})
 
 RowKeys = Mapping[str, Sequence[str]]
+"""The columns that identify a row of a table or view, which queries may not see, by its name."""
 
 
 @dataclass(frozen=True)
