@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_views.errors import BadSearch
@@ -36,6 +38,13 @@ DOCUMENTS = [
         ("post*", {2, 3}),
         ("title:post*", {2}),
         ("+post* +sea", {3}),
+        ("rust -post*", {1}),
+        ("rust +title:rust", {1}),
+        ('rust sea -"exactly once"', {2, 3}),
+        ('rust sea +"exactly once"', {1}),
+        ('rust -title:"exactly once"', {1, 2}),
+        ('rust -body:"exactly once"', {2}),
+        ('rust -title:"rust and delta"', {2}),
         ("wi-fi", {3}),
         ('"of the sea"', {3}),  # the stop word stands for any word
         ('"of sea"', set()),
@@ -69,6 +78,40 @@ def test_column_that_begins_with_an_underscore_is_one() -> None:
 def test_snippet_marks_whole_phrases_only(column: str, text: str, shown: str | None) -> None:
     found = snippet(text, column, Query.parse('"exactly once" wi-fi', OPTIONS), OPTIONS.analyzer)
     assert (found and str(found)) == shown
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "shown"),
+    [
+        ("runn*", "she is running, the runner ran", "she is **running**, the **runner** ran"),
+        ("run", "she is running, the runner ran", "she is **running**, the runner ran"),
+        ("cat -dog", "a cat and a dog", "a **cat** and a dog"),
+        ('cat -"a dog"', "a cat and a dog", "a **cat** and a dog"),
+        ("cat title:dog", "a cat and a dog", "a **cat** and a dog"),
+        ("cat -title:cat", "a cat and a dog", "a **cat** and a dog"),
+        ("+cat body:d*", "a cat and a dog", "a **cat** and a **dog**"),
+        ("title:cat", "a cat and a dog", None),
+    ],
+)
+def test_snippet_marks_what_the_query_wants_in_this_column(query: str, text: str, shown: str | None) -> None:
+    options = replace(OPTIONS, language="english")
+    found = snippet(text, "body", Query.parse(query, options), options.analyzer)
+    assert (found and str(found)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"cat{' word' * 40}", f"**cat**{' word' * 31}…"),
+        (f"{'word ' * 40}cat", f"…{'word ' * 6}**cat**"),
+        (f"{'word ' * 40}cat{' word' * 40}", f"…{'word ' * 6}**cat**{' word' * 25}…"),
+        (f"{'文' * 200}猫{'文' * 200}", f"…**猫**{'文' * 159}…"),
+        (f"{'word ' * 31}cat", f"{'word ' * 31}**cat**"),
+    ],
+)
+def test_snippet_of_a_long_text_has_marks_where_it_is_cut(text: str, shown: str) -> None:
+    found = snippet(text, "body", Query.parse("cat 猫", OPTIONS), OPTIONS.analyzer)
+    assert str(found) == shown
 
 
 def test_snippet_of_a_word_that_is_longer_than_a_snippet_marks_its_beginning() -> None:
