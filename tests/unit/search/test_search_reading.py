@@ -17,6 +17,7 @@ from cdc_views.errors import AnalyzerDiffers, BadPage, BadSearch, UnknownView, V
 from cdc_views.search import IndexOptions, postings_schema
 from cdc_views.search.columns import Condition
 from cdc_views.search.postings import ORDER, TOTALS_SCHEMA, IndexCounts, Indexer
+from cdc_views.serve.kinds.search import index as search_tables
 from cdc_views.store.warehouse import TableSpec
 from tests.unit.published import BEGIN, ORDERS, Published
 
@@ -43,16 +44,20 @@ POSTINGS = TableSpec(
 )
 TOTALS = TableSpec("_cv_posts_totals", "internal_views/_cv_posts_totals/a", TOTALS_SCHEMA, ("field",))
 
-Document = tuple[int, str | None, str | None, str | None, datetime | None]
+Document = tuple[Any, ...]
 
 
 class Posts:
     """A warehouse with a search index, whose tables are written as the engine writes them."""
 
-    def __init__(self, root: Path, postings: TableSpec = POSTINGS, name: str = "posts") -> None:
+    def __init__(
+        self, root: Path, postings: TableSpec = POSTINGS, name: str = "posts", schema: pa.Schema = SCHEMA
+    ) -> None:
+        """`schema` has the columns of the documents, as SCHEMA and more."""
         self.published = Published(root)
+        documents = dataclasses.replace(DOCUMENTS, schema=schema)
         self._specs = [
-            dataclasses.replace(spec, name=spec.name.replace("posts", name)) for spec in (DOCUMENTS, postings, TOTALS)
+            dataclasses.replace(spec, name=spec.name.replace("posts", name)) for spec in (documents, postings, TOTALS)
         ]
         self._counts = IndexCounts()
         self._documents: dict[int, Document] = {}
@@ -73,7 +78,8 @@ class Posts:
 
 
 def _rows(documents: Sequence[Document]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, each, strict=True)) for each in documents], SCHEMA)
+    """The columns of SCHEMA, which are the first ones."""
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, each, strict=False)) for each in documents], SCHEMA)
 
 
 def _tuples(rows: pa.Table) -> list[tuple[Any, ...]]:
@@ -233,6 +239,19 @@ def test_filter_or_sort_that_is_wrong_is_refused(posts: Posts, given: dict[str, 
     assert caught.value.message == problem
     with pytest.raises(BadSearch, match=re.escape(problem)):
         cdc_views.open(posts.published.root).search("posts", "absent", **given)
+
+
+@pytest.mark.proves(
+    wrong="A search has a prefix that very many words of the documents begin with, such as `a*`.",
+    seen="`BadSearch`",
+    do="Write more of the word.",
+)
+def test_prefix_with_too_many_postings_is_refused(posts: Posts, monkeypatch: pytest.MonkeyPatch) -> None:
+    wh = cdc_views.open(posts.published.root)
+    monkeypatch.setattr(search_tables, "MOST_OF_PREFIX", 2)
+    assert keys(wh.search("posts", "cat*")) == [2, 1]
+    with pytest.raises(BadSearch, match="begin with a prefix of the query have more than 2 postings"):
+        wh.search("posts", "d*")  # delta, and dog and dogs in two bodies
 
 
 def test_view_that_is_no_index_is_refused(posts: Posts) -> None:

@@ -49,7 +49,10 @@ class SearchIndex:
         postings = self._postings
         rows = self._stored.with_prefix(postings.path, postings.version, "term", prefix, columns, MOST_OF_PREFIX)
         if rows is None:
-            raise BadSearch(f"a prefix is met by more than {MOST_OF_PREFIX} words", hint="write more of the word")
+            raise BadSearch(
+                f"the words that begin with a prefix of the query have more than {MOST_OF_PREFIX:,} postings",
+                hint="write more of the word",
+            )
         return self._counted(rows)
 
     def scoring(self) -> Scoring:
