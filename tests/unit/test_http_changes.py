@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import requests
 
+from cdc_views.config import UpkeepSettings
 from cdc_views.serve.changes import lines as change_lines
 from cdc_views.serve.http.routes import changes
+from cdc_views.store.upkeep.table_upkeep import TableUpkeep
 from tests.unit.fix_http import Client, problem, serving
 from tests.unit.published import ORDERS, Published
 from tests.waiting import wait_for
@@ -75,13 +77,31 @@ def test_events_resume_after_the_last_id_each_change_once(http: Client, shop: Pu
         shop.write(ORDERS, [(number, None)])
         shop.publish()
         if number % 2 == 0:  # two epochs while nobody reads
-            with http.stream(PATH, {**EVENTS, "Last-Event-ID": last}) as response:
+            # A browser repeats the address that it was given, which said where to begin.
+            with http.stream(f"{PATH}?since=now", {**EVENTS, "Last-Event-ID": last}) as response:
                 found = events(response)
                 for _ in range(2):
                     event = next(found)
                     last = event["id"]
                     seen += [row["id"] for row in event["data"]["inserted"]]
     assert seen == [3, 4, 5, 6, 7, 8]
+
+
+def test_events_whose_last_id_is_no_longer_retained_begin_with_all_rows(http: Client, shop: Published) -> None:
+    with http.stream(PATH, EVENTS) as response:
+        last = next(events(response))["id"]
+    for number in (3, 4):
+        shop.write(ORDERS, [(number, None)], [(number - 2,)])
+        shop.publish()
+    upkeep = TableUpkeep(shop.root, ORDERS, UpkeepSettings(keep_hours=0))
+    assert upkeep.catch_up(3)
+    upkeep.checkpoint()
+    upkeep.sweep(3)
+    with http.stream(f"{PATH}?since=now", {**EVENTS, "Last-Event-ID": last}) as response:
+        found = events(response)
+        parts = [next(found)["data"], next(found)["data"]]  # one for each file
+    assert sorted(row["id"] for part in parts for row in part["rows"]) == [3, 4]
+    assert "epoch 1 to epoch 2 are no longer retained" in parts[0]["reason"]
 
 
 def test_only_the_last_part_of_a_snapshot_has_an_id(http: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,6 +194,20 @@ def test_unchanged_answer_is_not_sent_again(http: Client, path: str) -> None:
     assert http.get(path, {"If-None-Match": http.get(path, at=1).headers["ETag"]}).status_code == 200
 
 
+def test_last_page_of_a_search_is_known_by_its_content_and_another_by_its_epoch(tmp_path: Path) -> None:
+    posts = Posts(tmp_path)
+    posts.put([(number, "cat", None, "ada", at(number)) for number in (1, 2, 3)])
+    with serving(tmp_path) as client:
+        first = client.get("/views/posts/search?q=cat&limit=2")
+        last = client.get("/views/posts/search?q=cat&limit=3")
+        posts.published.write(PRODUCTS, [(1, "one", 0.5)])
+        posts.published.publish()
+        again = client.get("/views/posts/search?q=cat&limit=3", {"If-None-Match": last.headers["ETag"]})
+        assert (again.status_code, again.headers["Last-Epoch"]) == (304, "2")
+        again = client.get("/views/posts/search?q=cat&limit=2", {"If-None-Match": first.headers["ETag"]})
+        assert (again.status_code, again.headers["Last-Epoch"]) == (200, "2")
+
+
 @pytest.mark.parametrize("route", KIND_ROUTES)
 def test_view_that_is_unknown_or_of_another_kind_is_refused(http: Client, route: str) -> None:
     assert problem(http.get(route.format("nosuch"))) == (404, "UnknownView")

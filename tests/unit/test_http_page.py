@@ -13,7 +13,7 @@ from tests.page_blocks import block
 from tests.unit import test_reading_timeline
 from tests.unit.fix_http import serving
 from tests.unit.published import ORDERS, Published
-from tests.unit.search.test_search_reading import Posts, at
+from tests.unit.search.test_search_reading import SCHEMA, Posts, at
 from tests.unit.test_reading_cache import PRODUCTS
 
 TOTALS = TableSpec(
@@ -42,13 +42,19 @@ def test_lines_of_the_page(tmp_path: Path) -> None:
 
 
 def test_lines_of_the_kinds(tmp_path: Path) -> None:
-    posts = Posts(tmp_path, name="post_search")
+    posts = Posts(tmp_path, name="post_search", schema=SCHEMA.append(pa.field("likes", pa.int64())))
     posts.published.write(HOME, [(1, 5, at(1))])
     posts.published.write(CACHE, [(2, "honey", 1.5)])
-    posts.put([(1, "Honey", "and bread", "ada", at(1)), (2, "Tea", "with honey", "bob", at(2))])
-    found, refused, timeline, row, rows = (json.loads(text) for text in run("kinds", tmp_path))
+    posts.put(
+        [
+            (1, "Honey", "and bread", "ada", at(1), 10),
+            (2, "Tea", "with honey", "bob", at(2), 11),
+            (3, "Honey", "and tea", "ada", at(3), 9),
+        ]
+    )
+    found, liked, timeline, row, rows = (json.loads(text) for text in run("kinds", tmp_path))
     assert [each["key"] for each in found["rows"]] == [1]
-    assert refused["error"] == "BadSearch"  # these documents have no column "likes"
+    assert [each["key"] for each in liked["rows"]] == [2, 1]
     assert [each["post_id"] for each in timeline["rows"]] == [5]
     assert row == {"id": 2, "name": "honey", "price": 1.5}
     assert [each["state"] for each in rows["rows"]] == ["hit", "miss"]
