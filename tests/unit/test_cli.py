@@ -39,6 +39,7 @@ from cdc_views.cli.readers.view_work import last_epochs
 from cdc_views.cli.setup import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
 from cdc_views.demo.programs import Program
+from cdc_views.engine.service.lock import WarehouseLock, only_run
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed, SlotChanged
 from cdc_views.host import locations
@@ -46,7 +47,8 @@ from cdc_views.host.locations import state_folder
 from cdc_views.serve.changes import lines as change_lines
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.watch.status import SHOWN, Status
-from cdc_views.store.control.control_log import ControlLog, TableVersion, read_control
+from cdc_views.store.control.control_log import FOLDER, ControlLog, TableVersion, read_control
+from cdc_views.store.delta_log import entry_file, newest_version
 from cdc_views.store.warehouse import TableSpec
 from cdc_views.views.definition import read_views
 from cdc_views.views.kinds.options import Ordered
@@ -763,8 +765,32 @@ def test_reading_before_the_first_epoch_is_nothing_published(project: Path, argu
     shown = cdc_views("-C", project, *arguments)
     assert (shown.exit_code, shown.stdout) == (3, "")
     assert "NothingPublished: nothing is published yet in " in shown.stderr
-    assert "\nhint: start the engine" in shown.stderr
+    assert "\nhint: start " in shown.stderr
     assert not (project / "warehouse").exists()
+
+
+def test_status_before_the_first_epoch_names_a_service_that_does_not_answer(project: Path) -> None:
+    shown = cdc_views("-C", project, "status")
+    engine, error, hint = shown.stderr.splitlines()
+    assert engine == "engine: not running"
+    assert error.endswith('warehouse": Kafka Connect does not answer')
+    assert hint == "hint: start Kafka Connect, or correct log.connect_url"
+    with only_run(project / "warehouse", 0):
+        shown = cdc_views("-C", project, "status")
+    assert shown.stderr.startswith(f"engine: running, pid {os.getpid()}; working on the first epoch, see its log\n")
+    assert "Kafka Connect does not answer\nhint: start Kafka Connect" in shown.stderr
+
+
+def test_status_of_an_engine_that_has_recorded_nothing_for_long_while_it_computes_an_epoch(published: Path) -> None:
+    warehouse = published / "warehouse"
+    entry = entry_file(warehouse / FOLDER, newest_version(warehouse / FOLDER))
+    written = json.loads(entry.read_text().splitlines()[0])["commitInfo"]["timestamp"]
+    entry.write_text(entry.read_text().replace(str(written), str(written - 3_600_000)))
+    lock = WarehouseLock(warehouse, 0)
+    lock.acquire()
+    shown = cdc_views("-C", published, "status")
+    lock.release()
+    assert f"\nengine: running, pid {os.getpid()}; slow: it has been computing epoch 2 for 1.0 h\n" in shown.stderr
 
 
 def test_query_waits_for_the_first_epoch(published: Path) -> None:

@@ -70,6 +70,18 @@ def test_status_looks_at_the_services_of_the_project(http: Client) -> None:
     assert "services: not asked: the native stack is down" in found["lines"]
 
 
+def test_status_before_the_first_epoch_says_what_is_wrong(tmp_path: Path) -> None:
+    def settings() -> Settings:
+        raise NotRunning("the native stack is down", hint='run "cdc-views up"')
+
+    with serving(tmp_path) as http:
+        http.server._service.project._settings = settings
+        found = http.get("/status")
+    assert problem(found) == (503, "NothingPublished")
+    assert found.json()["detail"].endswith(": the native stack is down")
+    assert found.json()["hint"] == 'run "cdc-views up"'
+
+
 def test_stages_have_position_lag_and_rate() -> None:
     watched = Watched([EPOCH])
     watched.answers.backlog = backlog(confirmed=100, wal_end=110, limit=1000)

@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from cdc_views.errors import BadConfig, NotRunning
-from cdc_views.serve.watch.health import ProjectFacts, activity, trouble
+from cdc_views.serve.watch.health import ProjectFacts, activity, trouble, trouble_before_the_first_epoch
+from cdc_views.serve.watch.stages import stages_of
 from cdc_views.store.control import ControlRecord
 from tests.unit.watched import EPOCH, NOON, Watched, backlog
 
@@ -18,10 +19,11 @@ INTENT = replace(GOOD, epoch=10, kind="intent", published_at=None)
 
 
 def project(
-    last: ControlRecord = IDLE, *, ago_s: float = 2, pid: int | None = 7, intent: ControlRecord | None = None
-) -> ProjectFacts:
-    """One whose last epoch was published so long ago."""
-    return ProjectFacts(pid, last, GOOD, intent, NOON + timedelta(seconds=ago_s))
+    last: ControlRecord = IDLE, *, ago_s: float = 2, pid: int | None = 7, intent: ControlRecord | None = None,
+    slowest_s: float = 3,
+) -> ProjectFacts:  # fmt: skip
+    """One whose last epoch was published so long ago, and which has recorded nothing for nearly as long."""
+    return ProjectFacts(pid, last, GOOD, intent, NOON + timedelta(seconds=ago_s), ago_s - 1, slowest_s)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,16 @@ def project(
             project(ago_s=45, intent=INTENT),
             "running, pid 7; computing epoch 10, the last one was published 45 s ago",
         ),
+        (
+            project(ago_s=2700, intent=INTENT),
+            "running, pid 7; slow: it has been computing epoch 10 for 45 min",
+        ),
+        (
+            project(ago_s=2700, intent=INTENT, slowest_s=270),
+            "running, pid 7; computing epoch 10, the last one was published 45 min ago",
+        ),
         (project(pid=None, ago_s=45), "not running"),
+        (project(pid=None, ago_s=2700, intent=INTENT), "not running"),
     ],
 )
 def test_idle_and_stuck_are_told_apart(found: ProjectFacts, said: str) -> None:
@@ -113,6 +124,45 @@ def test_stuck_engine_whose_services_all_answer_is_known_by_its_log() -> None:
         "see the log of the engine, which says what it waits for: nothing was published for 45 s, and it is not "
         "computing an epoch"
     )
+
+
+def test_epoch_that_takes_unusually_long_is_named_with_the_log_of_the_engine() -> None:
+    watched = Watched([GOOD])
+    watched.answers.backlog = backlog(confirmed=100, wal_end=101)
+    watched.look()
+    found = project(ago_s=2700, intent=INTENT)
+    assert trouble(found, watched.watch) == (
+        "see the log of the engine, and start it again if it hangs: it has been computing epoch 10 for 45 min, and the "
+        "slowest of the last ones took 3.0 s"
+    )
+    assert [stage.state for stage in stages_of(found, watched.watch, []) if stage.name == "engine"] == ["bad"]
+    assert trouble(project(ago_s=300, intent=INTENT), watched.watch) is None
+
+
+def test_before_the_first_epoch_a_service_or_task_that_is_not_well_is_named() -> None:
+    watched = Watched()
+    assert trouble_before_the_first_epoch(watched.watch, None, is_running=True) is None
+    watched.look()
+    assert trouble_before_the_first_epoch(watched.watch, None, is_running=True) is None
+    watched.answers.state = "FAILED"
+    watched.look()
+    assert trouble_before_the_first_epoch(watched.watch, None, is_running=True) == (
+        'see the log of Connect, and "cdc-views check"; then restart connector "cdc-views": its task is FAILED, wanted '
+        "RUNNING"
+    )
+    watched.answers.state = None
+    watched.look()
+    assert trouble_before_the_first_epoch(watched.watch, None, is_running=True) == (
+        "start Kafka Connect, or correct log.connect_url: Kafka Connect does not answer"
+    )
+
+
+def test_before_the_first_epoch_a_stack_that_is_down_is_to_be_started() -> None:
+    down = NotRunning("the native stack is not running", hint='start it with "cdc-views up"')
+    assert trouble_before_the_first_epoch(None, down, is_running=False) == (
+        'start it with "cdc-views up": the native stack is not running'
+    )
+    assert trouble_before_the_first_epoch(None, BadConfig("no secret"), is_running=False) is None
 
 
 def test_tables_that_are_not_well_come_last() -> None:

@@ -20,6 +20,8 @@ from cdc_views.serve.watch.words import in_words, kept_wal
 from cdc_views.store.control import ControlRecord, PublishedDetail
 
 STUCK_AFTER_S: Final = 30.0
+SLOW_AFTER_S: Final = 300.0
+_SLOW_TIMES: Final = 10
 _NEAR_S: Final = 3600.0
 _NEAR_PART: Final = 0.2
 _FINE: Final = frozenset({"RUNNING", "STARTING", "RESTARTING"})
@@ -30,7 +32,8 @@ class ProjectFacts:
     """What can be known of a project without its services.
 
     `pid` is that of its engine, if one runs. `last` is the last published record, `changed` the last one with changes,
-    `intent` the open intent, each if there is one.
+    `intent` the open intent, each if there is one. `silent_s` is how long ago the control log got its last record, and
+    `slowest_s` how long the slowest of the last epochs took.
     """
 
     pid: int | None
@@ -38,6 +41,8 @@ class ProjectFacts:
     changed: ControlRecord | None
     intent: ControlRecord | None
     now: datetime
+    silent_s: float = 0.0
+    slowest_s: float = 0.0
 
     @property
     def published_ago_s(self) -> float:
@@ -50,6 +55,12 @@ class ProjectFacts:
         """Whether an engine runs, publishes nothing, and is not computing an epoch."""
         return self.pid is not None and self.intent is None and self.published_ago_s > STUCK_AFTER_S
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether an engine has been computing an epoch for so long that it may hang."""
+        limit_s = max(SLOW_AFTER_S, _SLOW_TIMES * self.slowest_s)
+        return self.pid is not None and self.intent is not None and self.silent_s > limit_s
+
 
 def activity(project: ProjectFacts) -> str:
     """What the engine is doing, in a few words."""
@@ -59,6 +70,8 @@ def activity(project: ProjectFacts) -> str:
     running = f"running, pid {project.pid}"
     if project.is_stuck:
         return f"{running}; stuck: it has published nothing for {ago}, and is not computing an epoch"
+    if project.intent is not None and project.is_slow:
+        return f"{running}; slow: it has been computing epoch {project.intent.epoch} for {in_words(project.silent_s)}"
     if project.intent is not None:
         return f"{running}; computing epoch {project.intent.epoch}, the last one was published {ago} ago"
     if project.last.is_idle:
@@ -80,6 +93,15 @@ def trouble(project: ProjectFacts, watch: Watch | None, problem: CdcViewsError |
     found += [] if watch is None else [*_of_limit(watch)]
     found += [*_of_progress(project), *_of_tables(project)]
     return found[0] if found else None
+
+
+def trouble_before_the_first_epoch(
+    watch: Watch | None, problem: CdcViewsError | None, *, is_running: bool
+) -> str | None:
+    """The same while nothing is published: what keeps an engine, if one runs, from its first epoch."""
+    if watch is not None:
+        return next(_of_services(watch), None)
+    return f"{problem.hint}: {problem.message}" if isinstance(problem, NotRunning) and not is_running else None
 
 
 def _of_slot(watch: Watch) -> Iterator[str]:
@@ -131,6 +153,12 @@ def _of_progress(project: ProjectFacts) -> Iterator[str]:
         yield (
             "see the log of the engine, which says what it waits for: nothing was published for "
             f"{in_words(project.published_ago_s)}, and it is not computing an epoch"
+        )
+    if project.intent is not None and project.is_slow:
+        slowest = f", and the slowest of the last ones took {in_words(project.slowest_s)}" if project.slowest_s else ""
+        yield (
+            "see the log of the engine, and start it again if it hangs: it has been computing epoch "
+            f"{project.intent.epoch} for {in_words(project.silent_s)}{slowest}"
         )
 
 

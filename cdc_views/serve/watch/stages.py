@@ -92,7 +92,7 @@ def _kafka(watch: Watch | None) -> Stage:
 
 
 def _engine(project: ProjectFacts, records: Sequence[ControlRecord]) -> Stage:
-    is_good = project.pid is not None and not project.is_stuck
+    is_good = project.pid is not None and not project.is_stuck and not project.is_slow
     recent = [each for each in _recent(project, records) if not each.is_idle]
     changes = sum(sum(PublishedDetail.read(each).changes.values()) for each in recent)
     return Stage(

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from cdc_views.engine.capture.captures import reset_of
 from cdc_views.engine.service.holder import RUN, holder
-from cdc_views.errors import CdcViewsError
+from cdc_views.errors import CdcViewsError, NothingPublished
 from cdc_views.log.kafka.topics import topic_names
 from cdc_views.serve.epochs.history import is_of
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.watch.freshness import Freshness
-from cdc_views.serve.watch.health import ProjectFacts, activity, trouble
+from cdc_views.serve.watch.health import ProjectFacts, activity, trouble, trouble_before_the_first_epoch
 from cdc_views.serve.watch.stages import Stage, stages_of
 from cdc_views.serve.watch.watch import Watch
 from cdc_views.serve.watch.words import in_words, size_in_words
@@ -28,6 +28,7 @@ from cdc_views.store.control import (
     last_takeover,
     open_intent,
     read_control,
+    written_at,
 )
 from cdc_views.store.reading import row_count
 
@@ -39,6 +40,8 @@ SHOWN: Final = (
     *("table", "status", "freshness_s", "behind", "strategy", "rows", "last_epoch", "last_ms"),
     *("parked", "discarded", "failure"),
 )
+
+_LAST_EPOCHS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,31 @@ class Status:
 
 
 def read_status(warehouse: Path, watch: Watch | None, problem: CdcViewsError | None = None) -> Status:
-    """Read the control log, and what the watch knows. `problem`: why there is none. Raises NothingPublished."""
+    """Read the control log, and what the watch knows. `problem`: why there is none.
+
+    Raises NothingPublished, with what is wrong and its remedy if something is.
+    """
     pid, records = holder(warehouse), read_control(warehouse)
-    epoch = PublishedEpoch(warehouse, last_published_of(records, warehouse))
+    try:
+        epoch = PublishedEpoch(warehouse, last_published_of(records, warehouse))
+    except NothingPublished as error:
+        wrong = trouble_before_the_first_epoch(watch, problem, is_running=_runner(warehouse) is not None)
+        if wrong is None:
+            raise
+        remedy, _, what = wrong.partition(": ")
+        raise NothingPublished(f"{error.message}: {what}", hint=remedy) from None
     if watch is not None:
         watch.observe(epoch.record)
-    project = ProjectFacts(pid, epoch.record, _last_change(records), open_intent(records), datetime.now(UTC))
+    now = datetime.now(UTC)
+    project = ProjectFacts(
+        pid,
+        epoch.record,
+        _last_change(records),
+        open_intent(records),
+        now,
+        _silent_s(warehouse, records, now),
+        _slowest_s(records),
+    )
     wrong = trouble(project, watch, problem)
     return Status(
         epoch,
@@ -73,9 +95,14 @@ def read_status(warehouse: Path, watch: Watch | None, problem: CdcViewsError | N
 
 def lines_before_the_first_epoch(warehouse: Path) -> list[str]:
     """What there is to say while nothing is published."""
-    pid = holder(warehouse) or holder(warehouse, RUN)
+    pid = _runner(warehouse)
     engine = "not running" if pid is None else f"running, pid {pid}; working on the first epoch, see its log"
     return [f"engine: {engine}", *_reset_lines(read_control(warehouse))]
+
+
+def _runner(warehouse: Path) -> int | None:
+    """The pid of an engine, also of one that takes its initial snapshot."""
+    return holder(warehouse) or holder(warehouse, RUN)
 
 
 def _lines(
@@ -161,6 +188,18 @@ def _last_costs(records: Sequence[ControlRecord], names: Collection[str]) -> dic
             work = PublishedDetail.read(record).view_work
             found |= {name: (record.epoch, work[name].milliseconds if name in work else None) for name in new}
     return found
+
+
+def _silent_s(warehouse: Path, records: Sequence[ControlRecord], now: datetime) -> float:
+    """How long ago the last record was written."""
+    at = written_at(warehouse, records[-1])
+    return 0.0 if at is None else max(0.0, (now - at).total_seconds())
+
+
+def _slowest_s(records: Sequence[ControlRecord]) -> float:
+    """How long the slowest of the last epochs with changes took."""
+    last = [record for record in records if record.published_at and not record.is_idle][-_LAST_EPOCHS:]
+    return max((sum(PublishedDetail.read(each).stage_ms.values()) for each in last), default=0) / 1000
 
 
 def _last_change(records: Sequence[ControlRecord]) -> ControlRecord | None:

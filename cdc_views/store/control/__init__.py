@@ -13,6 +13,7 @@ from cdc_views.store.control.control_log import (
     open_intent,
     published_after,
     read_control,
+    written_at,
 )
 from cdc_views.store.control.details import (
     CaptureNames,
@@ -76,4 +77,5 @@ __all__ = [
     "request_of",
     "table_kind",
     "updates_view",
+    "written_at",
 ]

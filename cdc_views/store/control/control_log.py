@@ -14,7 +14,7 @@ import errno
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -58,6 +58,7 @@ __all__ = [
     "open_intent",
     "published_after",
     "read_control",
+    "written_at",
 ]
 
 FOLDER: Final = "_epochs"
@@ -272,6 +273,15 @@ def read_control(root: Path) -> list[ControlRecord]:
             return []
         table = DeltaTable(str(root / FOLDER))
         return _checked(_records(table), table.version())
+
+
+def written_at(root: Path, record: ControlRecord) -> datetime | None:
+    """When a record was written; None if its log entry is gone. Raises WarehouseUnusable."""
+    try:
+        info = commit_info(read_entry(root / FOLDER, record.seq))
+    except TableUnavailable:
+        return None
+    return datetime.fromtimestamp(info["timestamp"] / 1000, UTC) if "timestamp" in info else None
 
 
 def open_intent(records: Sequence[ControlRecord]) -> ControlRecord | None:
