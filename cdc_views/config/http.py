@@ -30,7 +30,9 @@ class HttpSettings(Section):
         256, ge=0, description="requests that wait, for a position or for `/status`, beside these; more are refused"
     )
     followers: int = Field(100, ge=0, description="clients that follow changes at the same time; more are refused")
-    query_s: float = Field(30, gt=0, le=TEN_YEARS_S, description="how long a query may take")
+    query_s: float = Field(
+        30, gt=0, le=TEN_YEARS_S, description="how long a query, a search, or a read of rows may take"
+    )
     query_memory_mb: int = Field(1024, ge=16, description="memory in MiB for a query, or for what a search reads")
     result_rows: int = Field(1_000_000, ge=1, description="rows that an answer may have")
     result_mb: int = Field(

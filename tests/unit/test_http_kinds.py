@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ import pytest
 import requests
 
 import cdc_views
+from cdc_views.errors import QueryTooLong
 from cdc_views.metrics import Work, counting
 from cdc_views.serve.epochs.published import PublishedEpoch
+from cdc_views.serve.kinds.search import SearchLimits, SearchRequest, search
+from cdc_views.serve.values import time_limit
+from cdc_views.store.reading import StoredTables
 from tests.unit.fix_http import Client, problem, serving
 from tests.unit.published import Published
 from tests.unit.search.test_search_reading import Posts, at
@@ -244,10 +249,41 @@ def test_bad_input_is_a_named_error(http: Client, path: str, status: int, error:
 
 def test_search_that_reads_too_much_is_refused(http: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert http.get("/views/posts/search?q=cat").status_code == 200
-    monkeypatch.setattr(http.server._service, "search_bytes", 10)
+    monkeypatch.setattr(http.server._service, "search_limits", SearchLimits(most_bytes=10))
     refused = http.get("/views/posts/search?q=cat")
     assert problem(refused) == (422, "ResultTooLarge")
     assert "the search needs more memory than 0 MiB" in refused.json()["detail"]
+
+
+@pytest.mark.proves(
+    wrong="A search or a read of rows over HTTP runs for longer than `http.query_s`.",
+    seen="`QueryTooLong`, status 422",
+    do="Search for rarer words, or ask for fewer rows; the limit is a setting.",
+)
+@pytest.mark.parametrize("path", ["/views/posts/search?q=cat", "/views/posts/search?q=c*", "/views/home/rows"])
+def test_search_or_read_that_takes_too_long_is_refused(posts: Posts, path: str) -> None:
+    with serving(posts.published.root, query_s=1e-9) as hurried:
+        refused = hurried.get(path)
+        assert problem(refused) == (422, "QueryTooLong")
+        assert "has taken more than 1e-09 s, which is the limit" in refused.json()["detail"]
+        assert hurried.get("/epoch").status_code == 200
+
+
+def test_time_of_a_search_is_looked_at_before_each_snippet(posts: Posts, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, made = 0.0, []
+
+    def slow_snippet(*_: object) -> None:
+        nonlocal now
+        now += 2
+        made.append(now)
+
+    monkeypatch.setattr(time_limit, "monotonic", lambda: now)
+    monkeypatch.setattr(import_module("cdc_views.serve.kinds.search.search"), "snippet", slow_snippet)
+    epoch, stored = PublishedEpoch.latest(posts.published.root), StoredTables(posts.published.root)
+    request = SearchRequest.of("posts", "cat", sort="-id")
+    with pytest.raises(QueryTooLong, match="the search has taken more than 1 s"):
+        search(epoch, stored, request, SearchLimits(seconds=1))
+    assert made == [2]  # document 3 has one text
 
 
 def test_cursor_of_another_view_is_refused(http: Client) -> None:

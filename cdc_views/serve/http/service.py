@@ -27,9 +27,11 @@ from cdc_views.serve.http.moments import NO_STORE, headers_of
 from cdc_views.serve.http.shared import Shared
 from cdc_views.serve.http.watch import EpochWatch
 from cdc_views.serve.kinds.cache import CacheReader
+from cdc_views.serve.kinds.search import SearchLimits
 from cdc_views.serve.sql import QueryLimits, QueryProcesses
 from cdc_views.serve.table_reader import TableReader
 from cdc_views.serve.values.answer_size import within
+from cdc_views.serve.values.time_limit import TimeLimit
 from cdc_views.serve.watch.project_watch import ProjectWatch
 from cdc_views.serve.watch.status import Status
 from cdc_views.store.control import ControlRecord, KnownRecords
@@ -39,6 +41,7 @@ Found = TypeVar("Found")
 
 # A key may be asked for a thousand times: its row is not copied that often before its size is looked at.
 _PART_ROWS: Final = 50
+_FEWER: Final = "ask for fewer rows, or for fewer columns by a query"
 
 
 class HttpService:
@@ -62,7 +65,7 @@ class HttpService:
         self._query_limits = QueryLimits(
             settings.query_s, settings.query_memory_mb, settings.result_rows, settings.result_mb << 20
         )
-        self.search_bytes = settings.query_memory_mb << 20
+        self.search_limits = SearchLimits(settings.query_memory_mb << 20, settings.query_s)
         self._looking: Shared[bytes] = Shared("status")
         self._caches: dict[str, CacheReader] = {}
         self._threads = ThreadPoolExecutor(settings.workers, "reads")
@@ -94,11 +97,17 @@ class HttpService:
             )
 
     def within(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches of an answer. Raises ResultTooLarge as soon as they are larger than an answer may be."""
-        return within(batches, self.settings.result_mb << 20, "ask for fewer rows, or for fewer columns by a query")
+        """The batches of an answer. Raises ResultTooLarge as soon as they are larger than an answer may be.
+
+        Raises QueryTooLong if they take longer than a query may.
+        """
+        limit = TimeLimit(self.settings.query_s, "the read", _FEWER)
+        for batch in within(batches, self.settings.result_mb << 20, _FEWER):
+            limit.check()
+            yield batch
 
     def as_table(self, rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:
-        """The rows of an answer as Arrow, with these of their columns. Raises ResultTooLarge."""
+        """The rows of an answer as Arrow, with these of their columns. Raises ResultTooLarge, QueryTooLong."""
         parts = (rows[begin : begin + _PART_ROWS] for begin in range(0, len(rows), _PART_ROWS))
         batches = (arrow_rows(part, schema) for part in parts)
         return pa.Table.from_batches(self.within(batches), schema).combine_chunks()

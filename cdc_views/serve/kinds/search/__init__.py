@@ -7,7 +7,7 @@ index.py    the three tables of an index at an epoch: documents, postings, total
 
 from __future__ import annotations
 
-from cdc_views.serve.kinds.search.index import SearchIndex
+from cdc_views.serve.kinds.search.index import SearchIndex, SearchLimits
 from cdc_views.serve.kinds.search.search import Hit, SearchRequest, SearchResult, search
 
-__all__ = ["Hit", "SearchIndex", "SearchRequest", "SearchResult", "search"]
+__all__ = ["Hit", "SearchIndex", "SearchLimits", "SearchRequest", "SearchResult", "search"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from cdc_views.search import IndexOptions, Scoring, Totals
 from cdc_views.search.postings import TOTALS_SCHEMA
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.table_reader import TableReader
+from cdc_views.serve.values.time_limit import TimeLimit
 from cdc_views.store.control import TableVersion
 from cdc_views.store.reading import StoredTables
 from cdc_views.views.kinds.search_index import SearchIndexKind
@@ -21,16 +23,31 @@ MOST_OF_PREFIX: Final = 2_000_000
 """The most postings that a prefix may have: they are held in memory."""
 
 
+_SMALLER: Final = "search for rarer words, and filter and sort by smaller columns"
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """The limits of one search; None is no limit. `most_bytes` is the most that it may read."""
+
+    most_bytes: int | None = None
+    seconds: float | None = None
+
+
 class SearchIndex:
     """A search index as it is in an epoch."""
 
-    def __init__(self, epoch: PublishedEpoch, name: str, stored: StoredTables, most_bytes: int | None = None) -> None:
-        """`most_bytes` is the most that may be read from it; once it is more, reading raises ResultTooLarge.
+    def __init__(
+        self, epoch: PublishedEpoch, name: str, stored: StoredTables, limits: SearchLimits | None = None
+    ) -> None:
+        """With `limits`, reading beyond them raises ResultTooLarge or QueryTooLong.
 
         Raises UnknownView, ViewFailed, WrongKind, AnalyzerDiffers.
         """
+        limits = limits or SearchLimits()
         self._stored = stored
-        self._most_bytes, self._read_bytes = most_bytes, 0
+        self._most_bytes, self._read_bytes = limits.most_bytes, 0
+        self._time = TimeLimit(limits.seconds, "the search", _SMALLER)
         self._documents = TableReader(epoch, name, stored)
         hint = "declare the view WITH (kind = 'search_index', ...), or read it by a query"
         self.options = IndexOptions.of_record(self._documents.require_kind(SearchIndexKind.name, hint))
@@ -67,12 +84,17 @@ class SearchIndex:
         wanted = list(dict.fromkeys([key, *columns]))
         return self._counted(self._stored.columns_of(documents.relative_path, documents.version, key, keys, wanted))
 
+    def check_time(self) -> None:
+        """Raise QueryTooLong if the search has taken longer than it may."""
+        self._time.check()
+
     def _counted(self, rows: pa.Table) -> pa.Table:
+        self.check_time()
         self._read_bytes += rows.nbytes
         if self._most_bytes is not None and self._read_bytes > self._most_bytes:
             raise ResultTooLarge(
                 f"the search needs more memory than {self._most_bytes >> 20} MiB, which is the limit",
-                hint="search for rarer words, and filter and sort by smaller columns",
+                hint=_SMALLER,
             )
         return rows
 

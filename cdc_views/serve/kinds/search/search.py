@@ -19,7 +19,7 @@ from cdc_views.search.snippets import Snippet, snippet
 from cdc_views.serve.epochs.moment import Moment
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.kinds.search.cursor import Cursor, question_of
-from cdc_views.serve.kinds.search.index import SearchIndex
+from cdc_views.serve.kinds.search.index import SearchIndex, SearchLimits
 from cdc_views.store.reading import StoredTables
 
 MOST_HITS: Final = 1000
@@ -111,19 +111,19 @@ class SearchRequest:
 
 
 def search(
-    epoch: PublishedEpoch, stored: StoredTables, request: SearchRequest, most_bytes: int | None = None
+    epoch: PublishedEpoch, stored: StoredTables, request: SearchRequest, limits: SearchLimits | None = None
 ) -> SearchResult:
-    """Answer a request at an epoch; `most_bytes` is the most that it may read.
+    """Answer a request at an epoch, within limits if there are any.
 
     Raises BadSearch, BadPage, WrongKind, AnalyzerDiffers, UnknownView, ViewFailed, TableUnavailable, WarehouseUnusable,
-    ResultTooLarge.
+    ResultTooLarge, QueryTooLong.
     """
     if request.cursor is not None and request.cursor.epoch != epoch.number:
         raise BadPage(
             f"the cursor is of epoch {request.cursor.epoch}, and epoch {epoch.number} is read",
             hint="read at the epoch of the cursor, or begin with the first page",
         )
-    index = SearchIndex(epoch, request.index, stored, most_bytes)
+    index = SearchIndex(epoch, request.index, stored, limits)
     require_columns(
         index.schema, [*(each.column for each in request.conditions), *(key.column for key in request.sort)]
     )
@@ -171,6 +171,7 @@ def _hits(
     rows = {row[key]: row for row in python_rows(index.documents(keys, index.schema.names))} if page else {}
     hits = []
     for number, of_hit in zip(page, keys.to_pylist(), strict=True):
+        index.check_time()  # a snippet is made of a whole text
         row = rows[of_hit]
         texts = {name: row[name] for name in index.options.fields if row[name]}
         snippets = {name: snippet(text, name, query, analyzer) for name, text in texts.items()}

@@ -51,7 +51,7 @@ async def get_search(
     request = SearchRequest.of(name, q, limit=limit, filter=given, sort=sort, cursor=cursor, explain=explain)
 
     def work(epoch: PublishedEpoch) -> Answer:
-        result = search(epoch, service.stored, request, service.search_bytes)
+        result = search(epoch, service.stored, request, service.search_limits)
         schema = _schema_of(SearchIndex(epoch, name, service.stored))
         rows = service.as_table([_as_row(hit) for hit in result.hits], schema)
         around = {**around_of(epoch), "total": result.total, "cursor": result.cursor}
