@@ -286,6 +286,29 @@ def test_timeline_goes_on_with_more_entries(page: Page) -> None:
     expect(page.get_by_role("alert")).to_contain_text("BadKey")
 
 
+def test_more_entries_are_of_the_epoch_of_the_first_ones(page: Page, shop: Shop) -> None:
+    go(page, "view/home_timeline")
+    page.get_by_label("Whose timeline").fill("1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".entries > li")).to_have_count(20)
+    first = page.locator("#panel [role=status]").inner_text()
+    shop.order(3, "1.00")  # an epoch more
+    page.get_by_role("button", name="More").click()
+    expect(page.locator(".entries > li")).to_have_count(40)
+    expect(page.locator("#panel [role=status]")).to_have_text(first.replace("20 entries", "40 entries"))
+
+
+def test_more_entries_are_of_a_later_epoch_if_that_of_the_first_ones_is_gone(page: Page) -> None:
+    gone = {"error": "EpochNotRetained", "detail": "epoch 1 can no longer be read", "hint": "read", "status": 410}
+    page.route(lambda url: "&at=" in url, lambda route: route.fulfill(status=410, json=gone))
+    go(page, "view/home_timeline")
+    page.get_by_label("Whose timeline").fill("1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".entries > li")).to_have_count(20)
+    page.get_by_role("button", name="More").click()
+    expect(page.locator(".entries > li")).to_have_count(40)
+
+
 def test_cache_says_hit_or_miss(page: Page) -> None:
     go(page, "view/product_cache")
     page.get_by_label("product_id").fill("2")

@@ -166,6 +166,16 @@ def test_timeline_of_a_deleted_user_is_empty(feed: Feed) -> None:
     assert feed.seen(*MERGED) == []
 
 
+def test_page_at_the_epoch_of_the_first_has_the_entry_that_a_new_post_has_pushed_out(feed: Feed) -> None:
+    wh = cdc_views.open(feed.h.warehouse)
+    first = wh.timeline("home", feed.reader, limit=2)
+    feed.h.apply([feed.post(next(feed.numbers), feed.author)])
+    later = wh.timeline("home", feed.reader, limit=2, before=first.cursor)
+    same = wh.timeline("home", feed.reader, limit=2, before=first.cursor, at=first.epoch)
+    assert later.entries == []
+    assert [entry["post_id"] for entry in same.entries] == [feed.posts[1]]
+
+
 def test_timeline_whose_order_has_a_collation_is_refused(harness: ViewHarness) -> None:
     view = VIEW.replace("home", "collated", 1).replace("created_at DESC, post_id DESC", "body")
     view = view.replace("p.body,", "p.body COLLATE UTF8_LCASE AS body,")

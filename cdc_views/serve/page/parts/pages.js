@@ -7,6 +7,7 @@ import { problem } from "./problem.js";
 /**
  * A list of class `kind` of the entries at `address`, which goes on with a button. `entry(row)` is an item of the list;
  * `summary(count, page)` says what is shown. `ask(question)` begins with the first page of a question: its parameters.
+ * Further pages are of the epoch of the first one, as long as that is retained: newer entries push none out of them.
  */
 export function pages(kind, address, signal, entry, summary) {
   const statusLine = h("p", { class: "dim", role: "status" });
@@ -14,15 +15,16 @@ export function pages(kind, address, signal, entry, summary) {
   const more = h("button", { type: "button", hidden: true, on: { click: () => load(asked, cursor) } }, "More");
   let asked = null;
   let cursor = null;
+  let epoch = null;
 
   async function load(question, after) {
     more.disabled = true;
     try {
-      const page = await get(address, { ...question, cursor: after }, signal);
+      const page = after === null ? await get(address, question, signal) : await further(question, after);
       if (question !== asked) return; // the answer to an earlier question
       if (after === null) show(list);
       list.append(...page.rows.map(entry));
-      cursor = page.cursor;
+      ({ cursor, epoch } = page);
       more.hidden = cursor === null;
       show(statusLine, summary(list.children.length, page));
     } catch (error) {
@@ -32,6 +34,15 @@ export function pages(kind, address, signal, entry, summary) {
       show(list, h("li", {}, problem(error)));
     } finally {
       if (question === asked) more.disabled = false;
+    }
+  }
+
+  async function further(question, after) {
+    try {
+      return await get(address, { ...question, cursor: after, at: epoch }, signal);
+    } catch (error) {
+      if (error.error !== "EpochNotRetained") throw error;
+      return get(address, { ...question, cursor: after }, signal);
     }
   }
 
