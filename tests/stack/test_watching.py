@@ -85,6 +85,7 @@ def test_stopped_connect_is_reported_everywhere_within_ten_seconds(project: Proj
             wait_for(lambda: metrics(port)[state, "UNREACHABLE"] == 1, NOTICED_S)
             wait_for(lambda: metrics(port)["cdc_views_slot_active", ""] == 0, NOTICED_S)
             wait_for(lambda: "Kafka Connect does not answer" in (served(page, "status")["trouble"] or ""), NOTICED_S)
+            wait_for(lambda: "will be reached in about " in (served(page, "status")["trouble"] or ""), LIMIT_S)
             shown = project.here("status")
             assert shown.stderr.startswith(
                 "fix: start Kafka Connect, or correct log.connect_url: Kafka Connect does not answer; Postgres keeps "

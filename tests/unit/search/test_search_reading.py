@@ -135,6 +135,8 @@ def test_a_document_that_changed_is_found_by_its_new_words(posts: Posts) -> None
         ({"author": None}, set()),
         ([("created_at", ">=", at(2))], {2}),
         ([("created_at", "=", None)], {3}),
+        ([("created_at", "!=", None)], {1, 2}),
+        ([("created_at", "<", None)], set()),
         ([("id", "!=", 2), ("author", "=", "ada")], {1, 3}),
         ([("id", "<", "3")], {1, 2}),
     ],
@@ -149,6 +151,14 @@ def test_filter_keeps_documents_that_meet_it(posts: Posts, given: Any, wanted: s
 )
 def test_sort_has_null_last(posts: Posts, sort: Any, wanted: list[int]) -> None:
     assert keys(cdc_views.open(posts.published.root).search("posts", "cat dog mouse", sort=sort)) == wanted
+
+
+@pytest.mark.parametrize(("sort", "wanted"), [("rank", [2, 1, 3, 4]), ("-rank", [1, 2, 3, 4])])
+def test_sort_has_nan_before_null(tmp_path: Path, sort: str, wanted: list[int]) -> None:
+    posts = Posts(tmp_path, schema=SCHEMA.append(pa.field("rank", pa.float64())))
+    ranks = [2.5, float("-inf"), float("nan"), None]
+    posts.put([(number, "cat", None, "ada", None, rank) for number, rank in enumerate(ranks, 1)])
+    assert keys(cdc_views.open(tmp_path).search("posts", "cat", sort=sort)) == wanted
 
 
 @pytest.mark.parametrize("sort", [None, "created_at"])
