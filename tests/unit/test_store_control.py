@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,8 +15,16 @@ from deltalake import DeltaTable, write_deltalake
 from cdc_views.base.lsn import Lsn
 from cdc_views.errors import Fenced, ForeignCommit, NothingPublished
 from cdc_views.store.control import control_log, records
-from cdc_views.store.control.control_log import FOLDER, ControlLog, TableVersion, last_published, read_control
+from cdc_views.store.control.control_log import (
+    FOLDER,
+    ControlLog,
+    TableVersion,
+    last_published,
+    read_control,
+    written_at,
+)
 from cdc_views.store.control.records import SCHEMA, ControlRecord
+from cdc_views.store.delta_log import entry_file
 from tests.samples import sample
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
@@ -105,6 +113,16 @@ def test_open_intent_after_its_end_is_none(control: ControlLog, kind: str) -> No
     control.append(kind="intent", epoch=1, attempt=2)
     control.append(kind=kind, epoch=1, attempt=2)  # type: ignore[arg-type]
     assert control.open_intent is None
+
+
+def test_record_was_written_at_the_time_of_its_log_entry(control: ControlLog, tmp_path: Path) -> None:
+    before = datetime.now(UTC)
+    record = control.append(kind="intent", epoch=1, attempt=2)
+    at = written_at(tmp_path, record)
+    assert at is not None
+    assert before - timedelta(milliseconds=1) <= at <= datetime.now(UTC)
+    entry_file(tmp_path / FOLDER, record.seq).unlink()
+    assert written_at(tmp_path, record) is None
 
 
 def test_last_published_before_the_first_epoch_is_a_named_error(control: ControlLog, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import Stemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_views.search import IndexOptions
+from cdc_views.search import IndexOptions, Query
+from cdc_views.search.snippets import snippet
 from tests.samples import sample
 from tests.unit.search.memory_index import MemoryIndex
 
@@ -90,6 +91,22 @@ def test_scores_and_ranking_equal_bm25_from_scratch(
     assert [found.scores[number] for number in ranked] == sorted(scores.values(), reverse=True)
     for number in ranked:
         assert sum(part.score for part in found.explain(number)) == pytest.approx(found.scores[number], rel=1e-12)
+
+
+@settings(max_examples=sample(40, 200), deadline=None)
+@given(documents, st.lists(wanted_clauses, min_size=1, max_size=3), st.lists(excluded_clauses, max_size=1),
+       st.sampled_from(["none", "english"]))  # fmt: skip
+def test_column_of_a_hit_has_a_snippet_exactly_if_it_adds_to_the_score(
+    corpus: list[dict[str, str | None]], wanted: list[str], excluded: list[str], language: str
+) -> None:
+    options = IndexOptions("id", WEIGHTS, language)
+    text = " ".join([*wanted, *excluded])
+    query = Query.parse(text, options)
+    found = MemoryIndex(options, [{"id": number, **each} for number, each in enumerate(corpus)]).answer(text)
+    for number in found.best(len(corpus)):
+        document = corpus[found.documents[number].as_py()]
+        shown = {field for field in WEIGHTS if snippet(document[field] or "", field, query, options.analyzer)}
+        assert shown == {part.field for part in found.explain(number)}
 
 
 def test_best_takes_equal_scores_by_key() -> None:
