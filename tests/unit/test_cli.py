@@ -39,6 +39,7 @@ from cdc_views.cli.readers.view_work import last_epochs
 from cdc_views.cli.setup import sql
 from cdc_views.config import FILE_NAME, STACK_FILE, load_settings
 from cdc_views.demo.programs import Program
+from cdc_views.engine.service.holder import ENGINE, LOCK_FOLDER
 from cdc_views.engine.service.lock import WarehouseLock, only_run
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import NotConfirmed, SlotChanged
@@ -788,8 +789,12 @@ def test_status_of_an_engine_that_has_recorded_nothing_for_long_while_it_compute
     entry.write_text(entry.read_text().replace(str(written), str(written - 3_600_000)))
     lock = WarehouseLock(warehouse, 0)
     lock.acquire()
+    just_started = cdc_views("-C", published, "status")
+    hour_ago = written / 1000 - 3600
+    os.utime(warehouse / LOCK_FOLDER / ENGINE, (hour_ago, hour_ago))
     shown = cdc_views("-C", published, "status")
     lock.release()
+    assert f"\nengine: running, pid {os.getpid()}; computing epoch 2, the last one was " in just_started.stderr
     assert f"\nengine: running, pid {os.getpid()}; slow: it has been computing epoch 2 for 1.0 h\n" in shown.stderr
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,13 @@ def holder(root: Path, name: str = ENGINE) -> int | None:
     """
     with touching(root):
         return _holding_pid(root / LOCK_FOLDER / name)
+
+
+def held_since(root: Path, name: str = ENGINE) -> datetime | None:
+    """When the process that last held a lock of the warehouse took it; None if none did. Raises WarehouseUnusable."""
+    with touching(root):
+        file = root / LOCK_FOLDER / name  # its pid is written once
+        return datetime.fromtimestamp(file.stat().st_mtime, UTC) if file.exists() else None
 
 
 def _holding_pid(file: Path) -> int | None:

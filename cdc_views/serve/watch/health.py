@@ -32,8 +32,8 @@ class ProjectFacts:
     """What can be known of a project without its services.
 
     `pid` is that of its engine, if one runs. `last` is the last published record, `changed` the last one with changes,
-    `intent` the open intent, each if there is one. `silent_s` is how long ago the control log got its last record, and
-    `slowest_s` how long the slowest of the last epochs took.
+    `intent` the open intent, each if there is one. `silent_s` is how long ago the control log got its last record, or
+    the engine was started, and `slowest_s` how long the slowest of the last epochs took.
     """
 
     pid: int | None

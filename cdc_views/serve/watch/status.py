@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cdc_views.engine.capture.captures import reset_of
-from cdc_views.engine.service.holder import RUN, holder
+from cdc_views.engine.service.holder import RUN, held_since, holder
 from cdc_views.errors import CdcViewsError, NothingPublished
 from cdc_views.log.kafka.topics import topic_names
 from cdc_views.serve.epochs.history import is_of
@@ -191,9 +191,9 @@ def _last_costs(records: Sequence[ControlRecord], names: Collection[str]) -> dic
 
 
 def _silent_s(warehouse: Path, records: Sequence[ControlRecord], now: datetime) -> float:
-    """How long ago the last record was written."""
-    at = written_at(warehouse, records[-1])
-    return 0.0 if at is None else max(0.0, (now - at).total_seconds())
+    """How long ago the last record was written, or the engine was started, which found an intent of an earlier one."""
+    known = [at for at in (written_at(warehouse, records[-1]), held_since(warehouse)) if at is not None]
+    return max(0.0, (now - max(known)).total_seconds()) if known else 0.0
 
 
 def _slowest_s(records: Sequence[ControlRecord]) -> float:
