@@ -145,6 +145,7 @@ def test_image_runs_as_a_plain_user_and_holds_no_secret(client: DockerClient, im
 def test_user_of_the_image_writes_to_a_new_volume_below_a_project_of_the_host(
     client: DockerClient, images: None, tmp_path: Path
 ) -> None:
+    tmp_path.chmod(0o755)  # as a project is; pytest makes it for its own user alone
     volume = client.volumes.create()
     mounted = {str(tmp_path): {"bind": "/project"}, volume.name: {"bind": "/project/warehouse"}}
     try:
