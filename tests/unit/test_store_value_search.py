@@ -63,10 +63,13 @@ class Terms:
         self.rows = [*kept, *new]
 
 
+@pytest.mark.parametrize("index_bytes", [0, 1 << 20])
 @pytest.mark.parametrize("seed", range(sample(1, 3)))
-def test_rows_are_found_by_text_prefix_and_values(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_found_by_text_prefix_and_values(
+    tmp_path: Path, seed: int, index_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(data_files, "ROW_GROUP", 5)
-    terms, stored = Terms(tmp_path, seed), StoredTables(tmp_path)
+    terms, stored = Terms(tmp_path, seed), StoredTables(tmp_path, index_bytes)
     for number in range(12):
         terms.commit(replaces_all=number == 5)
         assert sorted_rows(read_table(tmp_path, "t", terms.version)) == sorted(terms.rows)

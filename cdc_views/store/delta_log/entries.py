@@ -12,6 +12,7 @@ import math
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +29,7 @@ Add: TypeAlias = dict[str, Any]
 LOG_FOLDER: Final = "_delta_log"
 ENGINE: Final = "cdc-views"
 NO_TABLE: Final = -1
+_MOST_FILES: Final = 20_000  # whose paths are kept, in 10 MB
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _ENTRY: Final = re.compile(r"^(\d{20})\.(?:json|checkpoint\..*parquet)$")
@@ -54,8 +56,12 @@ def entry_identity(table: Path, version: int) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
+@lru_cache(_MOST_FILES)
 def data_file(table: Path, path: str) -> Path:
-    """The file that a path in the log refers to; the log has it URL-encoded."""
+    """The file that a path in the log refers to; the log has it URL-encoded.
+
+    The same object each time, since caches look it up: to make a path and its hash takes as long as to find it there.
+    """
     return table / urllib.parse.unquote(path)
 
 

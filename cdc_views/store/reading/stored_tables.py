@@ -32,7 +32,7 @@ from cdc_views.store.index.row_bags import rows_in_both, without_common_rows
 from cdc_views.store.index.stored_keys import by_reading
 from cdc_views.store.reading.row_search import find_rows
 from cdc_views.store.reading.scans import unreadable
-from cdc_views.store.reading.value_search import ValueSearch
+from cdc_views.store.reading.value_search import FEW_VALUES, ValueSearch
 
 MOST_CHANGED: Final = 2_000_000
 """The most rows that a difference may have on each side: they are held in memory."""
@@ -169,11 +169,16 @@ class StoredTables:
     def columns_of(self, path: str, version: int, column: str, values: pa.Array, columns: Iterable[str]) -> pa.Table:
         """Some columns of the rows whose column has one of the values, in no order.
 
-        Reads the column in all row groups whose bounds allow a value, and `columns` where there is one: of up to 1,000
-        values, only the pages with their rows. Raises TableUnavailable, WarehouseUnusable.
+        Up to 1,000 values are found by an index, if there is room for one, or by reading the column in all row groups
+        whose bounds allow a value; then only the pages with their rows are read. Of more values, `columns` are read in
+        all these row groups. Raises TableUnavailable, WarehouseUnusable.
         """
         field, schema = self._field(path, column), self._schema(path, columns)
         with self._at(path, version) as (table, state):
+            if len(values) <= FEW_VALUES:
+                stored = self._by_index(table, state, pa.table([values], pa.schema([field])))
+                if stored is not None:
+                    return self._row_groups.fetch(table.folder, stored, schema)
             return self._values.with_values(table.folder, state, field, values, schema)
 
     @contextmanager

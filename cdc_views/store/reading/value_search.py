@@ -7,14 +7,13 @@ found in that column alone, and fetched by page.
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,31 +27,14 @@ from cdc_views.store.files import column_places
 from cdc_views.store.index.fetching import RowGroups
 
 _MOST_FILES: Final = 10_000
-# As many as the documents of the largest page of a search.
-_FEW_VALUES: Final = 1000
+FEW_VALUES: Final = 1000
+"""As many as the documents of the largest page of a search."""
 
 Bound = tuple[Any, Any] | None
 """The smallest and the largest value of a column; None where they are not known."""
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """The bounds of a column in a whole file, and in each of its row groups."""
-
-    of_file: Bound
-    of_groups: Sequence[Bound]
-
-    @classmethod
-    def of(cls, groups: Sequence[Bound]) -> Bounds:
-        """Those of a file with these row groups."""
-        known = [each for each in groups if each is not None]
-        if not known or len(known) < len(groups):
-            return cls(None, groups)
-        return cls((min(low for low, _ in known), max(high for _, high in known)), groups)
-
-
-@dataclass(frozen=True)
-class _Group:
+class _Group(NamedTuple):
     """A row group whose bounds allow a match: its file by the path in the log, its number, and its first row."""
 
     path: str
@@ -61,13 +43,33 @@ class _Group:
     begin: int
 
 
+@dataclass(frozen=True)
+class _Bounds:
+    """The bounds of a column in a whole file, and in each of its row groups; and the first row of each."""
+
+    of_file: Bound
+    of_groups: Sequence[Bound]
+    begins: Sequence[int]
+
+    @classmethod
+    def of(cls, footer: pq.FileMetaData, column: str) -> _Bounds:
+        """Those in a file."""
+        place = column_places(footer)[column]
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        of_groups = [_bounds(group.column(place)) for group in groups]
+        begins = [0, *accumulate(group.num_rows for group in groups)]
+        known = [each for each in of_groups if each is not None]
+        if not known or len(known) < len(groups):
+            return cls(None, of_groups, begins)
+        return cls((min(low for low, _ in known), max(high for _, high in known)), of_groups, begins)
+
+
 class ValueSearch:
     """Finds rows in tables; for several threads."""
 
     def __init__(self, row_groups: RowGroups) -> None:
         self._row_groups = row_groups
-        self._bounds: OrderedDict[tuple[Path, str], Bounds] = OrderedDict()
-        self._lock = threading.Lock()
+        self._bounds_of = lru_cache(_MOST_FILES)(lambda file, column: _Bounds.of(row_groups.footer(file), column))
 
     def with_text(self, table: Path, state: TableState, column: pa.Field, text: str, schema: pa.Schema) -> pa.Table:
         """The live rows whose column is `text`, with the columns of `schema`."""
@@ -104,7 +106,7 @@ class ValueSearch:
         def matches(found: pa.Array) -> pa.Array:
             return pc.call_function("is_in", [found], among)
 
-        if len(values) <= _FEW_VALUES:
+        if len(values) <= FEW_VALUES:
             return self._row_groups.fetch(table, self._stored(table, state, column, allows, matches), schema)
         return pa.Table.from_batches(list(self._matching(table, state, column, schema, allows, matches)), schema)
 
@@ -156,24 +158,9 @@ class ValueSearch:
             bounds = self._bounds_of(file, column.name)
             if bounds.of_file is not None and not allows(*bounds.of_file):
                 continue
-            begins = [0, *accumulate(self._row_groups.rows_in_groups(file))]
             for number, of_group in enumerate(bounds.of_groups):
                 if of_group is None or allows(*of_group):
-                    yield _Group(path, file, number, begins[number])
-
-    def _bounds_of(self, file: Path, column: str) -> Bounds:
-        with self._lock:
-            if (known := self._bounds.get((file, column))) is not None:
-                self._bounds.move_to_end((file, column))
-                return known
-        footer = self._row_groups.footer(file)
-        place = column_places(footer)[column]
-        known = Bounds.of([_bounds(footer.row_group(each).column(place)) for each in range(footer.num_row_groups)])
-        with self._lock:
-            self._bounds[file, column] = known
-            while len(self._bounds) > _MOST_FILES:
-                self._bounds.popitem(last=False)
-        return known
+                    yield _Group(path, file, number, bounds.begins[number])
 
 
 def _bounds(column: pq.ColumnChunkMetaData) -> Bound:
@@ -185,12 +172,12 @@ def _bounds(column: pq.ColumnChunkMetaData) -> Bound:
 
 def _numbers(is_match: pa.Array) -> Any:
     """The numbers of the rows that match."""
-    return np.flatnonzero(pc.fill_null(is_match, False))
+    return np.asarray(pc.indices_nonzero(is_match)).astype(np.int64)
 
 
 def _allows(values: pa.Array) -> Callable[[Any, Any], bool]:
     """Whether one of the values lies within bounds."""
-    ordered = sorted(value for value in values.to_pylist() if value is not None) if len(values) <= _FEW_VALUES else None
+    ordered = sorted(value for value in values.to_pylist() if value is not None) if len(values) <= FEW_VALUES else None
     if ordered is None:
         found = pc.min_max(values).as_py()
         return lambda low, high: bool(found["min"] is not None and low <= found["max"] and found["min"] <= high)
