@@ -96,9 +96,9 @@ class RowGroups:
         """The footer of a data file, which never changes."""
         return _cached(self._footers, file, pq.read_metadata, _MOST_FOOTERS, self._lock)
 
-    def rows_in_groups(self, file: Path) -> list[int]:
-        """The number of rows in each row group of a data file."""
-        return self._file(file).sizes
+    def begins(self, file: Path) -> list[int]:
+        """The number of the first row of each row group of a data file."""
+        return self._file(file).begins
 
     def group(self, file: Path, number: int, schema: pa.Schema) -> pa.RecordBatch:
         """All rows of a row group, with the columns and types of `schema`. The caller bounds how many it asks for."""
@@ -119,7 +119,7 @@ class RowGroups:
             group, found = int(groups[of_group[0]]), numbers[of_group]
             kept = self._kept(path, group)
             by_page = file.by_page(found, schema.names) if _missing(kept, schema) else None
-            yield _Wanted(path, group, found - (file.ends[group] - file.sizes[group]), kept, by_page)
+            yield _Wanted(path, group, found - file.begins[group], kept, by_page)
 
     def _file(self, path: Path) -> KnownFile:
         return _cached(self._files, path, lambda path: KnownFile(path, self.footer(path)), _MOST_FILES, self._lock)

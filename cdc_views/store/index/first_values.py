@@ -9,13 +9,11 @@ is always decoded. Decoded values are kept (RowGroups), so the next search reads
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from itertools import accumulate
+from functools import lru_cache
 from operator import gt, lt
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -64,6 +62,13 @@ class _FileBounds:
     groups: Sequence[_Bounds]
     live: dict[tuple[int, bool], _Live] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, footer: pq.FileMetaData, column: pa.Field) -> _FileBounds:
+        """Those in a file."""
+        place = column_places(footer).get(column.name)
+        groups = map(footer.row_group, range(footer.num_row_groups))
+        return cls([_bounds(group, place, column.type) for group in groups])
+
 
 @dataclass(frozen=True)
 class _Group:
@@ -91,8 +96,7 @@ class FirstValues:
         """A search gives up when it would decode more than `most_rows`."""
         self._row_groups = row_groups
         self._most_rows = most_rows
-        self._bounds: OrderedDict[tuple[Path, pa.Field], _FileBounds] = OrderedDict()
-        self._lock = threading.Lock()
+        self._bounds_of = lru_cache(_MOST_FILES)(lambda file, column: _FileBounds.of(row_groups.footer(file), column))
 
     def rows(
         self, table: Path, state: TableState, column: pa.Field, most: int, *, is_largest: bool
@@ -136,7 +140,7 @@ class FirstValues:
         self, table: Path, state: TableState, path: str, column: pa.Field, *, is_largest: bool
     ) -> Iterator[_Group]:
         file = data_file(table, path)
-        begins = [0, *accumulate(self._row_groups.rows_in_groups(file))]
+        begins = self._row_groups.begins(file)
         of_file = self._bounds_of(file, column)
         for number, bounds in enumerate(of_file.groups):
             bound, has_values = bounds.high if is_largest else bounds.low, bounds.has_values
@@ -145,21 +149,6 @@ class FirstValues:
                 bound, has_values = live.bound, live.has_values
             if has_values:
                 yield _Group(path, number, begins[number], bound, of_file)
-
-    def _bounds_of(self, file: Path, column: pa.Field) -> _FileBounds:
-        with self._lock:
-            if (known := self._bounds.get((file, column))) is not None:
-                self._bounds.move_to_end((file, column))
-                return known
-        footer = self._row_groups.footer(file)
-        place = column_places(footer).get(column.name)
-        groups = map(footer.row_group, range(footer.num_row_groups))
-        known = _FileBounds([_bounds(group, place, column.type) for group in groups])
-        with self._lock:
-            self._bounds[file, column] = known
-            while len(self._bounds) > _MOST_FILES:
-                self._bounds.popitem(last=False)
-        return known
 
 
 _NO_VALUES: Final = _Bounds(None, None, has_values=False)

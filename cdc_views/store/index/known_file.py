@@ -16,11 +16,12 @@ Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class KnownFile:
-    """A data file: the row number before which each row group ends, and its pages."""
+    """A data file: the row numbers at which each row group begins, and before which it ends; and its pages."""
 
     def __init__(self, path: Path, footer: pq.FileMetaData) -> None:
         self.sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
         self.ends: Counts = np.cumsum(self.sizes, dtype=np.int64)
+        self.begins: list[int] = (self.ends - self.sizes).tolist()
         self._path = path
         self._has_index = bool(self.sizes) and footer.row_group(0).column(0).has_offset_index
         self._pages_read: Counts = np.zeros(len(self.sizes), np.int64)

@@ -175,11 +175,12 @@ class StoredTables:
         """
         field, schema = self._field(path, column), self._schema(path, columns)
         with self._at(path, version) as (table, state):
-            if len(values) <= FEW_VALUES:
-                stored = self._by_index(table, state, pa.table([values], pa.schema([field])))
-                if stored is not None:
-                    return self._row_groups.fetch(table.folder, stored, schema)
-            return self._values.with_values(table.folder, state, field, values, schema)
+            if len(values) > FEW_VALUES:
+                return self._values.with_values(table.folder, state, field, values, schema)
+            stored = self._by_index(table, state, pa.table([values], pa.schema([field])))
+            if stored is None:
+                stored = self._values.places(table.folder, state, field, values)
+            return self._row_groups.fetch(table.folder, stored, schema)
 
     @contextmanager
     def _at(self, path: str, version: int) -> Iterator[tuple[DriverTable, TableState]]:

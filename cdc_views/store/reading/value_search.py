@@ -1,8 +1,8 @@
 """Finds the rows of a version by the values of one column, for readers that have no index.
 
 Row groups are skipped by the bounds in the footers of their files. The others are decoded once and kept (RowGroups), so
-that a reader that asks again reads no file. Of the rows with few values, most of a row group is not wanted: they are
-found in that column alone, and fetched by page.
+that a reader that asks again reads no file. Of the rows with few values, most of a row group is not wanted: `places`
+finds them in that column alone, so that they can be fetched by page.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -45,23 +44,20 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True)
 class _Bounds:
-    """The bounds of a column in a whole file, and in each of its row groups; and the first row of each."""
+    """The bounds of a column in a whole file, and in each of its row groups."""
 
     of_file: Bound
     of_groups: Sequence[Bound]
-    begins: Sequence[int]
 
     @classmethod
     def of(cls, footer: pq.FileMetaData, column: str) -> _Bounds:
         """Those in a file."""
         place = column_places(footer)[column]
-        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-        of_groups = [_bounds(group.column(place)) for group in groups]
-        begins = [0, *accumulate(group.num_rows for group in groups)]
+        of_groups = [_bounds(footer.row_group(number).column(place)) for number in range(footer.num_row_groups)]
         known = [each for each in of_groups if each is not None]
-        if not known or len(known) < len(groups):
-            return cls(None, of_groups, begins)
-        return cls((min(low for low, _ in known), max(high for _, high in known)), of_groups, begins)
+        if not known or len(known) < len(of_groups):
+            return cls(None, of_groups)
+        return cls((min(low for low, _ in known), max(high for _, high in known)), of_groups)
 
 
 class ValueSearch:
@@ -101,29 +97,16 @@ class ValueSearch:
         self, table: Path, state: TableState, column: pa.Field, values: pa.Array, schema: pa.Schema
     ) -> pa.Table:
         """The live rows whose column is one of `values`. NULL finds NULL."""
-        allows, among = _allows(values), pc.SetLookupOptions(value_set=values)
+        found = self._matching(table, state, column, schema, _allows(values), _is_among(values))
+        return pa.Table.from_batches(list(found), schema)
 
-        def matches(found: pa.Array) -> pa.Array:
-            return pc.call_function("is_in", [found], among)
-
-        if len(values) <= FEW_VALUES:
-            return self._row_groups.fetch(table, self._stored(table, state, column, allows, matches), schema)
-        return pa.Table.from_batches(list(self._matching(table, state, column, schema, allows, matches)), schema)
-
-    def _stored(
-        self,
-        table: Path,
-        state: TableState,
-        column: pa.Field,
-        allows: Callable[[Any, Any], bool],
-        matches: Callable[[pa.Array], pa.Array],
-    ) -> StoredRows:
-        """Where the live rows that match are, by reading the column alone."""
+    def places(self, table: Path, state: TableState, column: pa.Field, values: pa.Array) -> StoredRows:
+        """Where the live rows whose column is one of `values` are, by reading the column alone. NULL finds NULL."""
         stored: StoredRows = {}
-        alone = pa.schema([column])
-        for group in self._allowed(table, state, column, allows):
-            values = self._row_groups.group(group.file, group.number, alone).column(0)
-            found = _live(_numbers(matches(values)), group.begin, state.dead_rows(table, group.path))
+        alone, matches = pa.schema([column]), _is_among(values)
+        for group in self._allowed(table, state, column, _allows(values)):
+            rows = self._row_groups.group(group.file, group.number, alone)
+            found = _live(_numbers(matches(rows.column(0))), group.begin, state.dead_rows(table, group.path))
             if len(found):
                 stored.setdefault(group.path, RowNumbers()).update((found + group.begin).tolist())
         return stored
@@ -158,9 +141,10 @@ class ValueSearch:
             bounds = self._bounds_of(file, column.name)
             if bounds.of_file is not None and not allows(*bounds.of_file):
                 continue
+            begins = self._row_groups.begins(file)
             for number, of_group in enumerate(bounds.of_groups):
                 if of_group is None or allows(*of_group):
-                    yield _Group(path, file, number, bounds.begins[number])
+                    yield _Group(path, file, number, begins[number])
 
 
 def _bounds(column: pq.ColumnChunkMetaData) -> Bound:
@@ -182,6 +166,12 @@ def _allows(values: pa.Array) -> Callable[[Any, Any], bool]:
         found = pc.min_max(values).as_py()
         return lambda low, high: bool(found["min"] is not None and low <= found["max"] and found["min"] <= high)
     return lambda low, high: (place := bisect_left(ordered, low)) < len(ordered) and bool(ordered[place] <= high)
+
+
+def _is_among(values: pa.Array) -> Callable[[pa.Array], pa.Array]:
+    """Which of some values are among these."""
+    among = pc.SetLookupOptions(value_set=values)
+    return lambda found: pc.call_function("is_in", [found], among)
 
 
 def _live(numbers: Any, begin: int, dead: RowNumbers) -> Any:
