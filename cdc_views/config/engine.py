@@ -52,6 +52,12 @@ class EngineSettings(Section):
         le=TEN_YEARS_S,
         description="how long after its last epoch a running engine waits for services that are down, before it ends",
     )
+    niceness: int = Field(
+        10,
+        ge=0,
+        le=19,
+        description="how far other processes of the machine, such as readers, go first; 0 for as far as the engine",
+    )
 
     @property
     def is_local(self) -> bool:

@@ -21,6 +21,7 @@ from cdc_views.engine.service.engine import OnEpoch
 from cdc_views.engine.service.supervisor import Supervisor
 from cdc_views.errors import CdcViewsError
 from cdc_views.errors.unexpected import described
+from cdc_views.host.priority import let_others_go_first
 from cdc_views.host.signals import interrupting
 from cdc_views.replay.reset import continue_reset
 from cdc_views.serve.prometheus.engine import Metrics
@@ -50,6 +51,7 @@ def run(project: Project, once: bool, until_caught_up: bool, metrics_port: int |
     show_dated_lines()
     with _logging_the_end():
         settings = project.settings()
+        let_others_go_first(settings.engine.niceness)
         java_command()
         with (
             _reporting_interrupt(settings.warehouse),

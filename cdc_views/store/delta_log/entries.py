@@ -29,7 +29,8 @@ Add: TypeAlias = dict[str, Any]
 LOG_FOLDER: Final = "_delta_log"
 ENGINE: Final = "cdc-views"
 NO_TABLE: Final = -1
-_MOST_FILES: Final = 20_000  # whose paths are kept, in 10 MB
+# Of these, paths are kept, in 10 MB: to make one, and the hash by which caches find it, takes as long as a look at it.
+_MOST_FILES: Final = 20_000
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _ENTRY: Final = re.compile(r"^(\d{20})\.(?:json|checkpoint\..*parquet)$")
@@ -39,6 +40,7 @@ class VersionTaken(Exception):
     """The wanted version exists already. Callers translate it to their own error."""
 
 
+@lru_cache(_MOST_FILES)
 def entry_file(table: Path, version: int) -> Path:
     """The file of a log entry."""
     return table / LOG_FOLDER / f"{version:020d}.json"
@@ -58,10 +60,7 @@ def entry_identity(table: Path, version: int) -> tuple[int, int] | None:
 
 @lru_cache(_MOST_FILES)
 def data_file(table: Path, path: str) -> Path:
-    """The file that a path in the log refers to; the log has it URL-encoded.
-
-    The same object each time, since caches look it up: to make a path and its hash takes as long as to find it there.
-    """
+    """The file that a path in the log refers to; the log has it URL-encoded."""
     return table / urllib.parse.unquote(path)
 
 
