@@ -137,7 +137,8 @@ class Project:
         before = signal.getsignal(signal.SIGTERM)
         try:
             with lending(self.spark):
-                runner = CliRunner(env={"PROJECT_DSN": self.dsn, **environment})
+                own = {"PROJECT_DSN": self.dsn, "CDC_VIEWS_ENGINE__NICENESS": "0"}  # the niceness would stay
+                runner = CliRunner(env={**own, **environment})
                 done = runner.invoke(main, ["-C", str(self.folder), *arguments], catch_exceptions=False)
         finally:
             signal.signal(signal.SIGTERM, before)

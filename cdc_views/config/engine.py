@@ -56,7 +56,7 @@ class EngineSettings(Section):
         10,
         ge=0,
         le=19,
-        description="how far other processes of the machine, such as readers, go first; 0 for as far as the engine",
+        description="niceness of the engine: other processes of the machine, such as readers, go first",
     )
 
     @property

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
-_AUTOGROUP = Path("/proc/self/autogroup")
+_SESSION: Final = Path("/proc/self/autogroup")
 
 
 def let_others_go_first(niceness: int) -> None:
-    """Raise the niceness of this thread, and of all threads and processes that it starts later.
+    """Raise the niceness of this thread to this at least, and so that of all threads and processes that it starts.
 
     Linux shares the processors among sessions first, and niceness only ranks the processes of one session (sched(7),
-    "The autogroup feature"). So the first process of a session also raises the niceness of the session; any other one
+    "The autogroup feature"). So the first process of a session also sets the niceness of the session; any other one
     leaves it alone, since a terminal's session has more in it than this process.
     """
-    if niceness == 0:
-        return
-    total = os.nice(niceness)
+    os.nice(max(0, niceness - os.nice(0)))
     if os.getsid(0) == os.getpid():
         with suppress(OSError):  # not Linux, or a kernel without such groups
-            _AUTOGROUP.write_text(str(total))
+            _SESSION.write_text(str(niceness))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -45,10 +46,29 @@ def stuck_status(project: Project) -> dict[str, Any] | None:
     return rows if is_stuck and rows["public.accounts"]["behind"] is not None else None
 
 
+def lag(project: Project) -> dict[str, Any] | None:
+    """The row of accounts in `status --json`, once it is behind."""
+    rows = map(json.loads, project.here("status", "--json").stdout.splitlines())
+    row: dict[str, Any] = next(each for each in rows if each["table"] == "public.accounts")
+    return row if row["behind"] else None
+
+
 def idle_status(project: Project) -> str | None:
     """What `status` says of the engine and its services, once it says that nothing has changed."""
     said = project.here("status").stderr
     return said if "; idle: " in said.partition("\n")[0] else None
+
+
+def test_lag_of_a_topic_is_shown_in_offsets_and_about_in_bytes(project: Project) -> None:
+    project.fix()
+    project.catch_up()
+    insert = "INSERT INTO accounts SELECT n, 'ada', 1 FROM generate_series({0}, {0} + 49) n"
+    project.database.execute(insert.format(100))
+    project.catch_up()
+    project.database.execute(insert.format(200))
+    row = wait_for(lambda: lag(project), LIMIT_S)
+    assert 300 < row["behind_bytes"] / row["behind"] < 3000  # mostly what Debezium writes beside the row
+    assert re.search(r"^topics: \d+ offsets behind, about [\d.]+ kB$", project.here("status").stderr, re.MULTILINE)
 
 
 @pytest.mark.proves(

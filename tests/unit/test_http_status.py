@@ -25,7 +25,7 @@ from tests.unit.fix_http import Client, problem, serving
 from tests.unit.incremental.memory import Memory, Table
 from tests.unit.published import ORDERS, TOTALS, Published
 from tests.unit.test_serve_health import IDLE, INTENT, project
-from tests.unit.watched import EPOCH, MB, Watched, backlog
+from tests.unit.watched import BEFORE, EPOCH, MB, Watched, backlog
 from tests.waiting import wait_for
 
 LIMIT_S = 30
@@ -83,7 +83,7 @@ def test_status_before_the_first_epoch_says_what_is_wrong(tmp_path: Path) -> Non
 
 
 def test_stages_have_position_lag_and_rate() -> None:
-    watched = Watched([EPOCH])
+    watched = Watched([BEFORE, EPOCH])
     watched.answers.backlog = backlog(confirmed=100, wal_end=110, limit=1000)
     watched.answers.behind, watched.answers.ends = {"app.public.t": 3}, 100
     watched.look(after_s=10)
@@ -95,7 +95,7 @@ def test_stages_have_position_lag_and_rate() -> None:
     assert (postgres.position, postgres.bytes_per_second) == ("0/6E00000", MB / 3)
     assert (connect.position, connect.lag_bytes, connect.lag_seconds) == ("0/6400000", 10 * MB, 30)
     assert (connect.bytes_per_second, kafka.records_per_second) == (0, 4)
-    assert (kafka.lag_offsets, engine.changes_per_second) == (3, 5 / 60)
+    assert (kafka.lag_offsets, kafka.lag_bytes, engine.changes_per_second) == (3, 1500, 5 / 60)
     assert (readers.position, readers.lag_seconds, readers.epochs_per_minute) == ("0/6400000", 30, 1)
     assert {stage.state for stage in (postgres, connect, kafka, engine, readers)} == {"good"}
 

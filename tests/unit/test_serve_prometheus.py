@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cdc_views.errors import PortInUse
 from cdc_views.serve.prometheus.engine import Metrics
 from cdc_views.stack.services.ports import free_port
-from tests.unit.watched import EPOCH, NOON, Watched, backlog, full_metrics
+from tests.unit.watched import BEFORE, EPOCH, NOON, Watched, backlog, full_metrics
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_published_epochs_are_counted() -> None:
 
 
 def test_what_is_true_now_is_computed_at_each_scrape() -> None:
-    watched = Watched([EPOCH])
+    watched = Watched([BEFORE, EPOCH])
     watched.answers.backlog = backlog(confirmed=100, wal_end=110, limit=110)
     watched.answers.behind = {"app.public.t": 3}
     watched.look(after_s=10)
@@ -89,6 +89,7 @@ def test_what_is_true_now_is_computed_at_each_scrape() -> None:
         'cdc_views_connector_task_state{state="RUNNING"}': 1,
         'cdc_views_connector_task_state{state="UNREACHABLE"}': 0,
         'cdc_views_topic_lag_offsets{topic="app.public.t"}': 3,
+        'cdc_views_topic_lag_bytes{topic="app.public.t"}': 1500,
         "cdc_views_slot_active": 0,
         "cdc_views_slot_lag_bytes": 10 << 20,
         "cdc_views_slot_kept_bytes": 10 << 20,

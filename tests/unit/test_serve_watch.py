@@ -9,13 +9,15 @@ from datetime import timedelta
 import pytest
 
 from cdc_views.base.lsn import Lsn
+from cdc_views.base.names import TableName
 from cdc_views.base.rate import Rate
 from cdc_views.serve.watch.freshness import Freshness
+from cdc_views.serve.watch.offset_bytes import OffsetBytes
 from cdc_views.serve.watch.sampled import OVERDUE, Sampled
 from cdc_views.serve.watch.status import _slot_line
 from cdc_views.serve.watch.wal_times import WalTimes
 from cdc_views.serve.watch.words import in_words, kept_wal, size_in_words
-from cdc_views.store.control import TableVersion
+from cdc_views.store.control import ControlRecord, TableVersion
 from tests.logged import logged
 from tests.unit.watched import EPOCH, MB, NOON, Watched, backlog
 from tests.waiting import wait_for
@@ -38,6 +40,31 @@ def test_freshness_grows_while_nothing_is_published_and_falls_with_an_idle_epoch
     fresh.take(replace(EPOCH, kind="intent", published_at=None))
     fresh.take(replace(EPOCH, tables=LIVE, detail={}, committed_at=NOON + timedelta(seconds=88)))
     assert fresh.seconds(NOON + timedelta(seconds=90)) == {"v": 2}
+
+
+def _read(offset: int, size: int) -> ControlRecord:
+    """An epoch that ends at an offset and has read this many bytes; without any, one that has not counted them."""
+    detail = {"log_bytes": {"public.t": size}} if size else {}
+    return replace(EPOCH, offsets={"app.public.t/0": offset}, detail=detail)
+
+
+def test_bytes_of_a_lag_are_the_mean_of_the_last_epochs() -> None:
+    sizes = OffsetBytes({"app.public.t": TableName("public", "t")}, [_read(0, 0), _read(10, 1000), _read(30, 1000)])
+    assert sizes.estimate("app.public.t", 3) == 200
+    sizes.take(_read(500, 0))  # by Spark: nobody has counted
+    sizes.take(replace(_read(9_000, 1), published_at=None))
+    assert sizes.estimate("app.public.t", 3) == 200
+    for offset in range(20_500, 200_500, 20_000):
+        sizes.take(_read(offset, 20_000 * 7))
+    assert round(sizes.estimate("app.public.t", 1000) or 0, -3) == 7000
+
+
+def test_bytes_of_a_lag_are_not_known_before_an_epoch_has_counted_them() -> None:
+    sizes = OffsetBytes({"app.public.t": TableName("public", "t")})
+    assert (sizes.estimate("app.public.t", 3), sizes.estimate("app.public.t", 0)) == (None, 0)
+    sizes.take(_read(10, 1000))
+    sizes.take(replace(_read(20, 1000), generation="another"))  # its topics are new
+    assert sizes.estimate("app.public.t", 3) is None
 
 
 def test_lag_of_an_idle_source_does_not_grow() -> None:

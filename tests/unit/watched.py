@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from cdc_views.base.lsn import Lsn
@@ -36,14 +36,16 @@ EPOCH = ControlRecord(
         "_cv_w_1": TableVersion("internal_views/_cv_w_1/1", 1, "failed", "internal"),
     },
     detail={
-        "changes": {"public.t": 5}, "failures": {"v": "DIVIDE_BY_ZERO"}, "stage_ms": {"cut": 250, "views": 750},
-        "upkeep": {"ms": 500, "compaction": 2}, "ways": {"view": {"w": "keys"}},
+        "changes": {"public.t": 5}, "log_bytes": {"public.t": 2000}, "failures": {"v": "DIVIDE_BY_ZERO"},
+        "stage_ms": {"cut": 250, "views": 750}, "upkeep": {"ms": 500, "compaction": 2}, "ways": {"view": {"w": "keys"}},
         "view_work": {
             "w": {"keys_looked_up": 2, "rows_found": 7, "rows_recomputed": 3, "rows_read": 20, "files_read": 1,
                   "rows_written": 1, "commits": 1, "milliseconds": 250},
         },
     },
 )  # fmt: skip
+# EPOCH has read 2,000 bytes after this one, in four offsets.
+BEFORE = replace(EPOCH, seq=1, epoch=6, attempt=8, offsets={"app.public.t/0": 1})
 
 
 def backlog(*, confirmed: int, wal_end: int, limit: int | None = None, wal_status: str = "reserved") -> SlotBacklog:
@@ -101,7 +103,7 @@ class Watched:
 
 def full_metrics() -> Metrics:
     """Metrics of which each has a value: every service has answered, and some looks have failed."""
-    watched = Watched([EPOCH])
+    watched = Watched([BEFORE, EPOCH])
     watched.answers.backlog = backlog(confirmed=100, wal_end=110, limit=110)
     watched.answers.behind = None
     watched.look(after_s=10)

@@ -104,6 +104,7 @@ def publish(
     counted = PublishedDetail(
         changes={name: delta.events for name, delta in deltas.mirrors.items() if delta.events},
         snapshot_rows={name: delta.snapshot_rows for name, delta in deltas.mirrors.items() if delta.snapshot_rows},
+        log_bytes={name: delta.log_bytes for name, delta in deltas.mirrors.items() if delta.log_bytes},
         failures={name: result.failure for name, result in results.items() if result.failure},
         stage_ms=stages.milliseconds(),
         ways=tables.warehouse.ways.taken(),

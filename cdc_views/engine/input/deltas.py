@@ -38,12 +38,14 @@ from cdc_views.store.warehouse import Changes, WrittenRows
 class MirrorDelta:
     """The change of one mirror in one epoch; `changes` is None if nothing is left to commit.
 
-    `events` and `snapshot_rows` are counts; a mirror that is read in bulk is not counted.
+    `events` and `snapshot_rows` are counts, `log_bytes` the size of all its records in the log; a mirror that is read
+    in bulk is not counted.
     """
 
     changes: Changes | WrittenRows | None
     events: int
     snapshot_rows: int
+    log_bytes: int
 
 
 @dataclass(frozen=True)
@@ -151,9 +153,10 @@ class Input:
         self, name: str, records: Sequence[Record], past: Past, step: QuarantineStep, intent: Intent
     ) -> MirrorDelta:
         source = self._tables.sources[name]
+        log_bytes = sum(record.log_bytes for record in records)
         if name in intent.done:
             fold = _counted(source, records)
-            return MirrorDelta(None, fold.events, fold.snapshot_rows)
+            return MirrorDelta(None, fold.events, fold.snapshot_rows, log_bytes)
         sifted = _sifted(source, records, past, lambda fold: self._stored_rows(name, fold))
         step.add(source, past, sifted, intent.cut.end)
         fold, folded = sifted.fold, sifted.folded
@@ -161,18 +164,18 @@ class Input:
         deleted = folded.deletes if folded.deletes.num_rows and not first_build else None
         changes = Changes(deleted=deleted, rows=folded.upserts, all_new=first_build)
         is_empty = deleted is None and folded.upserts.num_rows == 0
-        return MirrorDelta(None if is_empty else changes, fold.events, fold.snapshot_rows)
+        return MirrorDelta(None if is_empty else changes, fold.events, fold.snapshot_rows, log_bytes)
 
     def _bulk_delta(self, name: str, intent: Intent) -> MirrorDelta:
         if name in intent.done:
-            return MirrorDelta(None, 0, 0)
+            return MirrorDelta(None, 0, 0, 0)
         assert self._bulk is not None, "a log that has bulk comes with its reader"
         table, cut = self._tables.sources[name], intent.cut
         partitions = [each for each in cut.end if self._log.table_of(each.topic) == table.name]
         start, end = ({each: side[each] for each in partitions} for side in (cut.start, cut.end))
         floor = None if name in self._tables.shadows else self._tables.position
         changes = self._bulk.rows(table, start, end, all_new=self._is_first_build(name), floor=floor)
-        return MirrorDelta(changes, 0, 0)
+        return MirrorDelta(changes, 0, 0, 0)
 
     def _is_first_build(self, name: str) -> bool:
         """Whether the mirror is empty, because it was never published: no row of it can be deleted."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from cdc_views.config import LogSettings
 from cdc_views.log.kafka.reader import BATCH
-from cdc_views.log.kafka.record import RawRecord, Record
+from cdc_views.log.kafka.record import Record
 
 # Measured on events of 0.5 to 10 KB: the objects of a parsed event take some 2.3 KB and 1.2 times its bytes, beside the
 # bytes themselves. The fold and the columns made from it take about as much again for the values.
@@ -24,7 +24,7 @@ _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 def event_bytes(record: Record) -> int:
     """Return about how much memory a parsed event takes, in bytes."""
-    return EVENT_BYTES + _TIMES_ITS_SIZE * (0 if record.raw is None else _size(record.raw))
+    return EVENT_BYTES + _TIMES_ITS_SIZE * record.log_bytes
 
 
 def limit_bytes(settings: LogSettings) -> int:
@@ -44,7 +44,3 @@ def _quarter_of_the_machine() -> int:
     with suppress(OSError, ValueError):  # "max" is not a number
         total = min(total, int(_CGROUP_LIMIT.read_text()))
     return total // 4
-
-
-def _size(raw: RawRecord) -> int:
-    return len(raw) + len(raw.key() or b"")

@@ -78,6 +78,11 @@ class Record:
         """Where the record is in the log."""
         return LogOffset(self.topic, self.partition, self.offset)
 
+    @property
+    def log_bytes(self) -> int:
+        """The bytes of key and value in the log, before compression; 0 for a record that was not read from one."""
+        return 0 if self.raw is None else len(self.raw) + len(self.raw.key() or b"")
+
 
 class RawRecord(Protocol):
     """A record as it came from Kafka, without an error and not yet parsed."""

@@ -35,7 +35,7 @@ class StateMetrics(Collector):
         yield self._task()
         if (slot := self._watch.slot) is not None:
             yield from _slot(slot)
-        yield self._topics()
+        yield from self._topics()
         if (last := self._watch.freshness.last) is not None:
             yield from _published(last)
             yield from self._tables(last)
@@ -68,13 +68,19 @@ class StateMetrics(Collector):
                 found.add_metric([state], float(state == now))
         return found
 
-    def _topics(self) -> GaugeMetricFamily:
-        found = GaugeMetricFamily(
+    def _topics(self) -> Iterator[GaugeMetricFamily]:
+        offsets = GaugeMetricFamily(
             "cdc_views_topic_lag_offsets", "Offsets of the topic that no published epoch holds", labels=["topic"]
         )
-        for topic, behind in sorted((self._watch.kafka.value or {}).items()):
-            found.add_metric([topic], behind)
-        return found
+        size = GaugeMetricFamily(
+            "cdc_views_topic_lag_bytes", "About how many bytes these take, before compression", labels=["topic"]
+        )
+        for topic, state in sorted((self._watch.topics or {}).items()):
+            offsets.add_metric([topic], state.lag_offsets)
+            if state.lag_bytes is not None:
+                size.add_metric([topic], state.lag_bytes)
+        yield offsets
+        yield size
 
     def _tables(self, last: ControlRecord) -> Iterator[GaugeMetricFamily]:
         fresh = GaugeMetricFamily(

@@ -20,7 +20,8 @@ _RATE_OVER: Final = timedelta(minutes=1)
 class Stage:
     """A stage. What is not known, or what a stage does not have, is None.
 
-    `position` is an LSN. The lag is what a stage has not done yet: in bytes of WAL, in seconds, in offsets of topics.
+    `position` is an LSN. The lag is what a stage has not done yet: in bytes of WAL, in seconds, in offsets of topics
+    and about the bytes that these take.
     The rate is over the last ten minutes for bytes of WAL, written or confirmed, and over the last minute for offsets,
     row changes and epochs.
     """
@@ -80,13 +81,14 @@ def _kafka(watch: Watch | None) -> Stage:
         return Stage("kafka", *_NOT_ASKED)
     if (silent := _no_answer(watch.kafka)) is not None:
         return Stage("kafka", *silent)
-    behind = watch.kafka.value or {}
-    topics = "1 topic" if len(behind) == 1 else f"{len(behind)} topics"
+    count, lag = len(watch.topics or ()), watch.log_lag
+    topics = "1 topic" if count == 1 else f"{count} topics"
     return Stage(
         "kafka",
         "good",
         f"one log for each table: {topics}",
-        lag_offsets=sum(behind.values()),
+        lag_offsets=0 if lag is None else lag.lag_offsets,
+        lag_bytes=None if lag is None else lag.lag_bytes,
         records_per_second=watch.records_per_second,
     )
 

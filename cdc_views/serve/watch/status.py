@@ -17,7 +17,7 @@ from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.watch.freshness import Freshness
 from cdc_views.serve.watch.health import ProjectFacts, activity, trouble, trouble_before_the_first_epoch
 from cdc_views.serve.watch.stages import Stage, stages_of
-from cdc_views.serve.watch.watch import Watch
+from cdc_views.serve.watch.watch import TopicState, Watch
 from cdc_views.serve.watch.words import in_words, size_in_words
 from cdc_views.store.control import (
     BUILDING,
@@ -34,10 +34,10 @@ from cdc_views.store.reading import row_count
 
 COLUMNS: Final = (
     *("table", "status", "version", "path", "failure", "parked", "discarded"),
-    *("freshness_s", "behind", "strategy", "rows", "last_epoch", "last_ms"),
+    *("freshness_s", "behind", "behind_bytes", "strategy", "rows", "last_epoch", "last_ms"),
 )
 SHOWN: Final = (
-    *("table", "status", "freshness_s", "behind", "strategy", "rows", "last_epoch", "last_ms"),
+    *("table", "status", "freshness_s", "behind", "behind_bytes", "strategy", "rows", "last_epoch", "last_ms"),
     *("parked", "discarded", "failure"),
 )
 
@@ -120,8 +120,14 @@ def _lines(
         return
     yield f'connector "{watch.settings.log.connector}": {watch.task_state or "no answer yet"}'
     yield _slot_line(watch)
-    behind = watch.kafka.value
-    yield "topics: " + ("no answer" if behind is None else f"{sum(behind.values())} offsets behind")
+    yield _topics_line(watch)
+
+
+def _topics_line(watch: Watch) -> str:
+    if (lag := watch.log_lag) is None:
+        return "topics: no answer"
+    about = f", about {size_in_words(lag.lag_bytes)}" if lag.lag_offsets and lag.lag_bytes is not None else ""
+    return f"topics: {lag.lag_offsets} offsets behind{about}"
 
 
 def _slot_line(watch: Watch) -> str:
@@ -157,11 +163,13 @@ def _rows(
     costs = _last_costs(records, epoch.tables)
     for name, table in sorted(epoch.tables.items()):
         last_epoch, last_ms = costs.get(name, (None, None))
+        lag = behind.get(name)
         yield {
             "table": name, "status": table.status, "version": table.version, "path": table.path,
             "failure": failures.get(name),
             "parked": detail.parked.get(name, 0), "discarded": detail.discarded.get(name, 0),
-            "freshness_s": round(fresh[name], 1), "behind": behind.get(name), "strategy": strategies.get(name),
+            "freshness_s": round(fresh[name], 1), "behind": None if lag is None else lag.lag_offsets,
+            "behind_bytes": None if lag is None else lag.lag_bytes, "strategy": strategies.get(name),
             "rows": row_count(warehouse, table.path, table.version), "last_epoch": last_epoch, "last_ms": last_ms,
         }  # fmt: skip
 
@@ -169,12 +177,12 @@ def _rows(
         yield {**dict.fromkeys(COLUMNS), "table": name, "status": BUILDING, "failure": detail.building[name]}
 
 
-def _behind(watch: Watch | None) -> dict[str, int]:
-    """The offsets that each mirror is behind, by its name."""
-    if watch is None or watch.kafka.value is None:
+def _behind(watch: Watch | None) -> dict[str, TopicState]:
+    """How far each mirror is behind, by its name."""
+    if watch is None or watch.topics is None:
         return {}
     tables = topic_names(watch.settings.log.topic_prefix, watch.settings.source.tables)
-    return {str(tables[topic]): count for topic, count in watch.kafka.value.items() if topic in tables}
+    return {str(tables[topic]): lag for topic, lag in watch.topics.items() if topic in tables}
 
 
 def _last_costs(records: Sequence[ControlRecord], names: Collection[str]) -> dict[str, tuple[int, int | None]]:

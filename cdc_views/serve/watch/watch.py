@@ -16,8 +16,10 @@ from cdc_views.base.rate import Rate
 from cdc_views.config import Settings
 from cdc_views.host.clock import SYSTEM_CLOCK, Clock
 from cdc_views.log.debezium.connect import TaskState
+from cdc_views.log.kafka.topics import topic_names
 from cdc_views.serve.watch.freshness import Freshness
 from cdc_views.serve.watch.looks import LIMIT_S, Looks
+from cdc_views.serve.watch.offset_bytes import OffsetBytes
 from cdc_views.serve.watch.sampled import Sampled
 from cdc_views.serve.watch.wal_times import WalTimes
 from cdc_views.source.slot_backlog import SlotBacklog
@@ -29,6 +31,14 @@ SERVICE_INTERVAL_S: Final = 2.0
 TOPICS_INTERVAL_S: Final = 5.0
 CONFIRMED_OVER: Final = timedelta(minutes=10)
 TOPICS_OVER: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """How far the published epoch is behind the end of a topic; `lag_bytes` is an estimate, None without one."""
+
+    lag_offsets: int
+    lag_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,7 @@ class Watch:
         self.freshness = Freshness(records)
         self._lock = threading.Lock()
         self._times = WalTimes(records)
+        self._bytes = OffsetBytes(topic_names(settings.log.topic_prefix, settings.source.tables), records)
         self._confirmed, self._ended = Rate(CONFIRMED_OVER), Rate(TOPICS_OVER)
         self._looks = looks or Looks(settings)
         limit_s = 2 * LIMIT_S  # a look may connect, and then ask
@@ -93,6 +104,7 @@ class Watch:
     def observe(self, record: ControlRecord) -> None:
         """Take a record that was published."""
         self.freshness.take(record)
+        self._bytes.take(record)
 
     def wait(self, limit_s: float) -> None:
         """Wait until every service has answered once, or has failed to."""
@@ -122,6 +134,21 @@ class Watch:
             confirmed,
             backlog.safe_bytes / rate if backlog.safe_bytes is not None and rate else None,
         )
+
+    @property
+    def topics(self) -> dict[str, TopicState] | None:
+        """The topics by name; None if Kafka does not answer."""
+        if (behind := self.kafka.value) is None:
+            return None
+        return {topic: TopicState(count, self._bytes.estimate(topic, count)) for topic, count in behind.items()}
+
+    @property
+    def log_lag(self) -> TopicState | None:
+        """The sum of all topics, in bytes of those with an estimate; None if Kafka does not answer."""
+        if (topics := self.topics) is None:
+            return None
+        sizes = [each.lag_bytes for each in topics.values() if each.lag_bytes is not None]
+        return TopicState(sum(each.lag_offsets for each in topics.values()), sum(sizes) if sizes else None)
 
     @property
     def records_per_second(self) -> float | None:

@@ -92,16 +92,17 @@ class IntentDetail(CutDetail):
 class PublishedDetail(_WithStopped):
     """The detail of a published record, which has a CutDetail too.
 
-    `changes` and `snapshot_rows` count the events of each mirror, `failures` has the reason of each failed view,
-    `parked` and `discarded` count keys and events by table. `stage_ms` are milliseconds by stage, `ways` the execution
-    path of each step by table, `view_work` what the update of each view cost and why it was computed in full, `upkeep`
-    what upkeep did since the last record.
+    `changes` and `snapshot_rows` count the events of each mirror, `log_bytes` is the size of its records in the log,
+    `failures` has the reason of each failed view, `parked` and `discarded` count keys and events by table. `stage_ms`
+    are milliseconds by stage, `ways` the execution path of each step by table, `view_work` what the update of each view
+    cost and why it was computed in full, `upkeep` what upkeep did since the last record.
     `building` says of each view that is built beside the epochs how far it is. `request` is the id of the request that
     the record answers, `replaced` the tables that a swap has replaced.
     """
 
     changes: Mapping[str, int] = {}
     snapshot_rows: Mapping[str, int] = {}
+    log_bytes: Mapping[str, int] = {}
     failures: Mapping[str, str] = {}
     parked: Mapping[str, int] = {}
     discarded: Mapping[str, int] = {}
