@@ -53,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
         for name in FIXTURES:
             config.pluginmanager.import_plugin(name)
     keep_files_in_memory(is_unit)
+    # An engine would wait behind the tests of other lanes; one in this process would leave its niceness to it.
+    os.environ.setdefault("CDC_VIEWS_ENGINE__NICENESS", "0")
     heed_interrupts()
 
 

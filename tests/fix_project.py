@@ -137,8 +137,7 @@ class Project:
         before = signal.getsignal(signal.SIGTERM)
         try:
             with lending(self.spark):
-                own = {"PROJECT_DSN": self.dsn, "CDC_VIEWS_ENGINE__NICENESS": "0"}  # the niceness would stay
-                runner = CliRunner(env={**own, **environment})
+                runner = CliRunner(env={"PROJECT_DSN": self.dsn, **environment})
                 done = runner.invoke(main, ["-C", str(self.folder), *arguments], catch_exceptions=False)
         finally:
             signal.signal(signal.SIGTERM, before)

@@ -16,12 +16,12 @@ import click
 from bench import command
 from bench.observed import Observation, Observer
 from bench.rig import Rig, rig_over
-from bench.serve.data import LEAST_DOCUMENTS, VIEWS, Sizes, create
+from bench.serve.data import LEAST_DOCUMENTS, LIMIT, Sizes, create, statements
 from bench.serve.equality import Serving, searches_equal
 from bench.serve.fanout import LIMIT_S as FANOUT_LIMIT_S
 from bench.serve.figures import fanout_figures, reading_figures
 from bench.serve.reading import is_prepared, read_results
-from bench.serve.searched import BASELINES, Ours
+from bench.serve.searched import BASELINES, PAGE, Ours
 from cdc_views.demo.programs import Program
 from cdc_views.errors import NotRunning
 from cdc_views.host.waiting import wait_until
@@ -41,11 +41,13 @@ _FANOUT_SLACK_S: Final = 5.0
 @click.option("--rate", default=100.0, show_default=True, type=click.FloatRange(min=1), help="Row changes per second.")
 @click.option("--seconds", default=40.0, show_default=True, type=click.FloatRange(min=1), help="Each measured window.")
 @click.option("--warm-up", default=20.0, show_default=True, help="Seconds of load and reads before each window.")
+@click.option("--limit", default=LIMIT, show_default=True, type=click.IntRange(min=PAGE),
+              help="Entries of a timeline. A follower has some 29: with 25, all timelines are full.")  # fmt: skip
 @click.option("--posts", default=3, show_default=True, type=click.IntRange(min=1), help="Posts for all followers.")
 @click.option("--profile", type=click.Path(path_type=Path), help="Run the engine under cProfile, into this file.")
 @command.baseline_option(",".join(BASELINES), BASELINES)
 @command.stack_options
-def main(documents: int, followers: int, rate: float, seconds: float, warm_up: float, posts: int,
+def main(documents: int, followers: int, rate: float, seconds: float, warm_up: float, limit: int, posts: int,
          profile: Path | None, baselines: list[str], state: Path | None, memory: str) -> None:  # fmt: skip
     """Measure reads while everything is written: a search index, a cache and timelines, from another process.
 
@@ -78,13 +80,17 @@ def main(documents: int, followers: int, rate: float, seconds: float, warm_up: f
     """
     sizes = Sizes(documents, followers)
     options = {"documents": documents, "followers": followers, "rate": rate, "seconds": seconds, "warm_up": warm_up,
-               "posts": posts}  # fmt: skip
+               "limit": limit, "posts": posts}  # fmt: skip
 
     def measure() -> dict[str, Any]:
-        with rig_over(state, partial(create, sizes=sizes), memory, VIEWS) as rig:
+        with (
+            statements(limit) as written,
+            rig_over(state, partial(create, sizes=sizes), memory, written.views) as rig,
+        ):
             command.tell(f"snapshot of {rig.contents.rows} rows")
             rig.capture()
-            return _Run(rig, Serving(rig, profile=profile), sizes, rate, warm_up, seconds).measure(baselines, posts)
+            system = Serving(rig, written.questions, profile)
+            return _Run(rig, system, sizes, rate, warm_up, seconds).measure(baselines, posts)
 
     command.run("serve", options, measure)
 

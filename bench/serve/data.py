@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import psycopg
@@ -13,9 +17,8 @@ from psycopg import sql
 from bench.database import Contents
 
 TABLES: Final = ("users", "follows", "posts", "products")
-VIEWS: Final = Path(__file__).with_name("views")
-QUESTIONS: Final = Path(__file__).with_name("postgres")
-"""The SQL of each view for Postgres, to compare the view with."""
+LIMIT: Final = 100
+"""The entries of a timeline, as the files of the views and of the questions have it."""
 
 RANKS: Final = 100_000
 """How many words there are; that of rank r is about 1/r as frequent as the first."""
@@ -70,6 +73,27 @@ def create(dsn: str, sizes: Sizes) -> Contents:
         counts = [connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
                   for table in TABLES]  # fmt: skip
     return Contents(TABLES, sum(count[0] for count in counts if count))
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Folders with the view files, and with the SQL of each view for Postgres, to compare the view with."""
+
+    views: Path
+    questions: Path
+
+
+@contextmanager
+def statements(limit: int) -> Iterator[Statements]:
+    """Statements whose timelines have at most so many entries; they are removed at the end."""
+    with TemporaryDirectory() as folder:
+        written = Statements(Path(folder) / "views", Path(folder) / "postgres")
+        for each in (written.views, written.questions):
+            each.mkdir()
+            for file in Path(__file__).with_name(each.name).glob("*.sql"):
+                text = re.sub(rf"\b(limit (?:= )?){LIMIT}\b", rf"\g<1>{limit}", file.read_text(), flags=re.IGNORECASE)
+                (each / file.name).write_text(text)
+        yield written
 
 
 def word(rank: int) -> str:

@@ -13,7 +13,8 @@ import cdc_views
 from bench import command
 from bench.equality import differences as mirror_differences
 from bench.equality import published_mirrors
-from bench.serve.data import QUESTIONS, texts
+from bench.rig import Rig
+from bench.serve.data import texts
 from bench.serve.searched import TOP
 from bench.systems import CdcViews
 from cdc_views.demo.check import check
@@ -27,13 +28,17 @@ _PRECISION: Final = 1e-9
 
 
 class Serving(CdcViews):
-    """The engine with the views of this benchmark."""
+    """The engine with the views of this benchmark. `questions` has the SQL of each for Postgres."""
+
+    def __init__(self, rig: Rig, questions: Path, profile: Path | None) -> None:
+        super().__init__(rig, profile=profile)
+        self._questions = questions
 
     def _differences(self) -> list[Difference]:
         """The rows in which mirrors and views differ from Postgres now. Raises NothingPublished."""
         tables = last_published(self.warehouse).tables
         views = {name: table for name, table in tables.items() if table.kind == "view"}
-        found = check(self._rig.dsn, self.warehouse, views, QUESTIONS)
+        found = check(self._rig.dsn, self.warehouse, views, self._questions)
         return [*mirror_differences(self._rig.dsn, published_mirrors(self.warehouse)), *found]
 
 

@@ -37,7 +37,7 @@ COLUMNS: Final = (
     *("freshness_s", "behind", "behind_bytes", "strategy", "rows", "last_epoch", "last_ms"),
 )
 SHOWN: Final = (
-    *("table", "status", "freshness_s", "behind", "behind_bytes", "strategy", "rows", "last_epoch", "last_ms"),
+    *("table", "status", "freshness_s", "behind", "strategy", "rows", "last_epoch", "last_ms"),
     *("parked", "discarded", "failure"),
 )
 

@@ -123,6 +123,7 @@ class Memory:
     ways: Ways = field(default_factory=Ways)
     in_full: int = 0
     task_rows: int = _ENOUGH
+    driver_rows: int = _ENOUGH
     delta_rows: int = _ENOUGH
 
     def __post_init__(self) -> None:
@@ -338,8 +339,11 @@ class Memory:
     def row_count(self, path: str) -> int:
         return next(each.versions[-1].num_rows for each in self.stored.values() if each.spec.path == path)
 
-    def find(self, spec: TableSpec, version: int, wanted: pa.Table, columns: Collection[str] | None = None) -> pa.Table:
-        return self.stored[spec.name].lookup(version, wanted, columns)
+    def find(
+        self, spec: TableSpec, version: int, wanted: pa.Table, columns: Collection[str] | None = None
+    ) -> pa.Table | None:
+        found = self.stored[spec.name].lookup(version, wanted, columns)
+        return found if found.num_rows <= self.driver_rows else None
 
     def counts(self, spec: TableSpec, version: int, wanted: pa.Table) -> Any:
         known = Counter(tuples(self.stored[spec.name].versions[version].select(wanted.column_names)))

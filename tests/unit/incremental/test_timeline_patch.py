@@ -92,6 +92,20 @@ def test_timeline_equals_its_sql_after_every_epoch_of_a_random_history(order: st
         assert memory.in_full == 0
 
 
+def test_timeline_whose_owners_are_merged_in_parts_equals_its_sql(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = timelines._parts
+    monkeypatch.setattr(timelines, "_parts", lambda owners, counts, most: parts(owners, counts, 3))
+    with naming_the_seed():
+        memory = at_random(statement(ORDERS["newest"], 2), f"{SEED} in parts", OF_EACH_VIEW)
+        assert memory.in_full == 0
+
+
+def test_part_of_the_owners_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = timelines._parts
+    monkeypatch.setattr(timelines, "_parts", lambda owners, counts, most: [*parts(owners, counts, 3)][:1])
+    is_noticed()
+
+
 def test_timeline_of_one_table_with_owners_of_null_equals_its_sql() -> None:
     text = statement("g DESC, id", 2, "SELECT s, id, g FROM p", "s")
     with naming_the_seed():
@@ -139,29 +153,37 @@ def star(posts: Sequence[int], followers: int = 50) -> dict[str, list[tuple[Any,
     }
 
 
-def rows_read(limit: int, before: Sequence[int], now: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> int:
-    """The stored rows that an epoch with other posts looks up."""
+def rows_read(
+    limit: int, before: Sequence[int], now: Sequence[int], monkeypatch: pytest.MonkeyPatch, driver_rows: int = 1000
+) -> list[int]:
+    """The stored rows that an epoch with other posts looks up, by lookup."""
     memory = played(declared(statement("g DESC, post DESC", limit)), [star(before)])
-    read, find = [0], Memory.find
+    read: list[int] = []
+    find = Memory.find
 
-    def counted(self: Memory, spec: Any, *arguments: Any) -> pa.Table:
+    def counted(self: Memory, spec: Any, *arguments: Any) -> pa.Table | None:
         found = find(self, spec, *arguments)
-        read[0] += found.num_rows
+        read.append(0 if found is None else found.num_rows)
         return found
 
     monkeypatch.setattr(Memory, "find", counted)
-    memory.repeats = False
+    memory.repeats, memory.driver_rows = False, driver_rows
     memory.epoch(star(now))
     assert memory.in_full == 0
-    return read[0]
+    return read
 
 
 def test_post_reads_no_entries_of_timelines_with_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert rows_read(3, [1, 2], [1, 2, 3], monkeypatch) == 0
+    assert sum(rows_read(3, [1, 2], [1, 2, 3], monkeypatch)) == 0
 
 
 def test_post_reads_the_entries_of_full_timelines_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert rows_read(2, [1, 2], [1, 2, 3], monkeypatch) == 2 * 50
+    assert sum(rows_read(2, [1, 2], [1, 2, 3], monkeypatch)) == 2 * 50
+
+
+def test_entries_of_full_timelines_that_are_too_many_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = rows_read(2, [1, 2], [1, 2, 3], monkeypatch, driver_rows=31)
+    assert [rows for rows in read if rows] == [30, 30, 30, 10]
 
 
 def test_post_for_most_of_all_rows_is_patched_if_there_are_many_entries() -> None:

@@ -5,12 +5,12 @@ can say which rows of an owner come first, where Spark would compare them in the
 
 An owner who loses no entry keeps all stored ones but those that added entries push beyond the limit. While there is
 room, the stored entries need not be read: their number is that of the index's hits. So a post of an author with very
-many followers costs its own rows, and the stored rows only of owners whose timelines are full.
+many followers costs its own rows, and the stored rows only of owners whose timelines are full, some owners at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,18 +65,23 @@ class Timeline:
         of_owners = pa.table({_OWNER: rows.column(owner)})
         added = of_owners.group_by(_OWNER, use_threads=False).aggregate([([], "count_all")])
         owners = added.select([_OWNER]).rename_columns([owner])
-        is_full = _required(work.stored_counts(owners)) + added.column("count_all").to_numpy() > self.record.limit
+        stored = _required(work.stored_counts(owners))
+        is_full = stored + added.column("count_all").to_numpy() > self.record.limit
         full = owners.filter(pa.array(is_full))
         if not full.num_rows:
             return Changes(None, rows, all_new=True)
-        return self._pushed(work, rows, full)
-
-    def _pushed(self, work: Incremental[PatchPlan], rows: pa.Table, full: pa.Table) -> Changes | None:
-        """The same where some owners have no room for all entries."""
-        key, owner = list(work.spec.key), self.record.owner
-        names = list(dict.fromkeys([owner, *key, *(each.column for each in self.record.order)]))
         of_full = pc.is_in(rows.column(owner), full.column(owner).combine_chunks())
-        added, others = rows.filter(of_full), rows.filter(pc.invert(of_full))
+        merged = [
+            self._pushed(work, part, rows.filter(pc.is_in(rows.column(owner), part.column(owner).combine_chunks())))
+            for part in _parts(full, stored[is_full], work.warehouse.driver_rows)
+        ]
+        kept = pa.concat_tables([rows.filter(pc.invert(of_full)), *(each for _, each in merged)])
+        return changes_of(pa.concat_tables([gone for gone, _ in merged]), kept)
+
+    def _pushed(self, work: Incremental[PatchPlan], full: pa.Table, added: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """For owners without room: the keys of stored entries that are pushed out, and the added entries that stay."""
+        key = list(work.spec.key)
+        names = list(dict.fromkeys([self.record.owner, *key, *(each.column for each in self.record.order)]))
         known = work.warehouse.find(work.spec, work.base, full, names)
         if known is None:
             raise TooMany("the stored entries of full timelines are too many for the driver")
@@ -85,7 +90,7 @@ class Timeline:
         kept = self.first_rows(both).column("_cv_row").to_numpy()
         stays = np.isin(np.arange(both.num_rows), kept)
         gone = known.filter(pa.array(~stays[: known.num_rows])).select(key)
-        return changes_of(gone, pa.concat_tables([others, added.filter(pa.array(stays[known.num_rows :]))]))
+        return gone, added.filter(pa.array(stays[known.num_rows :]))
 
 
 def timeline_of(spec: TableSpec) -> Timeline | None:
@@ -105,6 +110,17 @@ def united(spec: TableSpec, changes: Iterable[Changes | None]) -> Changes | None
     nothing = spec.schema.empty_table().select(list(spec.key))
     deleted = [nothing if each.deleted is None else each.deleted for each in found]
     return changes_of(pa.concat_tables(deleted), pa.concat_tables([each.rows for each in found]))
+
+
+def _parts(owners: pa.Table, counts: Counts, most: int) -> Iterator[pa.Table]:
+    """The owners in parts with at most so many stored entries each, by their counts."""
+    begins, held = 0, 0
+    for place, count in enumerate(counts.tolist()):
+        if held + count > most and place > begins:
+            yield owners.slice(begins, place - begins)
+            begins, held = place, 0
+        held += count
+    yield owners.slice(begins)
 
 
 def _numbers(column: pa.ChunkedArray) -> pa.Array:
