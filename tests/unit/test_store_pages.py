@@ -177,17 +177,27 @@ def test_row_group_that_has_left_the_cache_has_to_pay_off_again(tmp_path: Path) 
 def test_lookup_decodes_only_some_of_the_row_groups_that_have_paid_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "_MOST_ROWS_AHEAD", ROW_GROUP)
-    rows = narrow_rows(3 * ROW_GROUP)
-    path = write_rows(tmp_path, rows, [])["path"]
+    monkeypatch.setattr(fetching, "_MOST_ROWS_AHEAD", ROW_GROUP - PAGE_ROWS)  # for one of them
+    path = write_rows(tmp_path, narrow_rows(3 * ROW_GROUP), [])["path"]
     groups, schema = RowGroups(tmp_path / ".rows", 1 << 30), pa.schema([SCHEMA.field("last")])
-    numbers = [group * ROW_GROUP + page * PAGE_ROWS for group in range(3) for page in range(PAGES_IN_ROW_GROUP)]
-    read = []
-    for _ in range(4):
+    numbers, read = [0, ROW_GROUP, 2 * ROW_GROUP], []
+    for _ in range(PAGES_IN_ROW_GROUP + 3):
         work, found = fetched(groups, tmp_path, path, numbers, schema)
         assert sorted(found["last"].to_pylist()) == numbers
         read.append(work.rows_read)
-    assert read == [3 * ROW_GROUP, 2 * ROW_GROUP, ROW_GROUP, 0]
+    paid_off = [ROW_GROUP + 2 * PAGE_ROWS, ROW_GROUP + PAGE_ROWS, ROW_GROUP, 0]
+    assert read == [3 * PAGE_ROWS] * (PAGES_IN_ROW_GROUP - 1) + paid_off
+
+
+def test_row_groups_of_which_every_page_is_wanted_are_decoded_as_a_whole_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_MOST_ROWS_AHEAD", 0)
+    path = write_rows(tmp_path, narrow_rows(3 * ROW_GROUP), [])["path"]
+    groups, schema = RowGroups(tmp_path / ".rows", 1 << 30), pa.schema([SCHEMA.field("last")])
+    numbers = list(range(0, 3 * ROW_GROUP, PAGE_ROWS))
+    works = [fetched(groups, tmp_path, path, numbers, schema)[0] for _ in range(2)]
+    assert [work.rows_read for work in works] == [3 * ROW_GROUP, 0]
 
 
 def test_rows_are_decoded_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 Of a row group that is rarely asked for, only the pages with the wanted rows are decoded. Once they have cost as much as
 the whole row group, it is decoded and cached, so no order of lookups costs more than twice the best choice (ski rental;
 Karlin et al., "Competitive snoopy caching", 1988). The same holds for each time that it leaves the cache. One lookup
-decodes few row groups as a whole; the others wait for a later one.
+decodes few rows for later ones alone; other row groups wait for their turn.
 
 However many rows are wanted, they are decoded here, and a piece at a time. At worst all of a table is: still less than
 a view computed in full, which reads all of its tables and all of its stored rows.
@@ -40,7 +40,7 @@ Known = TypeVar("Known", pq.FileMetaData, KnownFile)
 
 # By page: most of the decoded rows are not wanted, and take memory until these are taken out.
 _MOST_ROWS_AT_ONCE: Final = 500_000
-# What one lookup decodes of row groups whose pages would do: it should not wait for all that have paid off at once.
+# What one lookup decodes beyond the pages that it wants: it should not wait for all that have paid off at once.
 _MOST_ROWS_AHEAD: Final = 500_000
 # For a million rows a footer takes 700 KB, and 0.6 ms to read again; what else is known of a file 300 KB, and 25 ms.
 _MOST_FOOTERS: Final = 1000
@@ -131,9 +131,11 @@ class RowGroups:
             file = self._file(each.path)
             if each.by_page is None:
                 by_group.append(each)
-            elif file.should_decode(each.group, each.by_page) and file.sizes[each.group] <= spare:
+                continue
+            ahead = file.sizes[each.group] - each.by_page.pages.rows_count
+            if file.should_decode(each.group, each.by_page) and ahead <= spare:
                 by_group.append(each)
-                spare -= file.sizes[each.group]
+                spare -= ahead
             else:
                 by_page.append(each.by_page)
         return by_page, by_group
