@@ -56,7 +56,7 @@ class EngineSettings(Section):
         10,
         ge=0,
         le=19,
-        description="niceness of the engine: other processes of the machine, such as readers, go first",
+        description="niceness of an engine and a rebuild: other processes of the machine, such as readers, go first",
     )
 
     @property

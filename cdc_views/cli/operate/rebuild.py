@@ -11,6 +11,7 @@ from cdc_views.cli.output import print_rows
 from cdc_views.cli.progress import ShownProgress
 from cdc_views.engine.capture.captures import current_settings
 from cdc_views.errors import BadReplay
+from cdc_views.host.priority import let_others_go_first
 from cdc_views.replay.diff_report import ShadowDifference
 from cdc_views.replay.origin import parse_origin
 from cdc_views.replay.rebuild import Outcome
@@ -52,6 +53,7 @@ def rebuild(
         raise BadReplay("name tables or views, or give --all", hint="docs/rebuild.md")
     origin = parse_origin(start, onto)
     settings = current_settings(project.settings())
+    let_others_go_first(settings.engine.niceness)
     java_command()
     outcome = rebuild_tables(
         settings,
