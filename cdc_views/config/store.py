@@ -14,7 +14,7 @@ class StoreSettings(Section):
         True, description="false: commits are not flushed to disk, and a power loss may damage any table"
     )
     direct_rows: int = Field(
-        200_000, ge=0, description="changes of more rows are committed by Spark, smaller ones by the driver"
+        500_000, ge=0, description="changes of more rows are committed by Spark, smaller ones by the driver"
     )
     index_memory_mb: int = Field(
         1024, ge=0, description="memory for indexes from key to row, which take 12 to 24 bytes per row of a table"
