@@ -87,8 +87,8 @@ class Timeline:
             raise TooMany("the stored entries of full timelines are too many for the driver")
         both = pa.concat_tables([known.select(names), added.select(names)])
         both = both.append_column("_cv_row", pa.array(range(both.num_rows), pa.int64()))
-        kept = self.first_rows(both).column("_cv_row").to_numpy()
-        stays = np.isin(np.arange(both.num_rows), kept)
+        stays = np.zeros(both.num_rows, bool)
+        stays[self.first_rows(both).column("_cv_row").to_numpy()] = True
         gone = known.filter(pa.array(~stays[: known.num_rows])).select(key)
         return gone, added.filter(pa.array(stays[known.num_rows :]))
 
