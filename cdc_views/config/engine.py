@@ -53,7 +53,7 @@ class EngineSettings(Section):
         description="how long after its last epoch a running engine waits for services that are down, before it ends",
     )
     niceness: int = Field(
-        10,
+        5,
         ge=0,
         le=19,
         description="niceness of an engine and a rebuild: other processes of the machine, such as readers, go first",
