@@ -47,6 +47,8 @@ from cdc_views.log.kafka.topics import (
 )
 from cdc_views.log.log import Log
 from cdc_views.log.preflight import require_slot_matches
+from cdc_views.log.topic_lag import TopicLag
+from cdc_views.serve.watch.looks import LIMIT_S
 from cdc_views.source.checks.preflight import check_source
 from cdc_views.source.publication import FIRST_GENERATED, publication_sql
 from cdc_views.source.service.service_sql import EVENT_TRIGGERS
@@ -139,6 +141,12 @@ def followed(captured: Capture, database: Database) -> Followed:
 def unwatched(captured: Capture, database: Database) -> Followed:
     """The same, if nobody sees what becomes of the slot."""
     return Followed(captured, database, watches_slot=False)
+
+
+def test_each_new_client_gets_the_ends_of_topics_within_the_limit_of_a_look(followed: Followed) -> None:
+    for _ in range(40):
+        lag = TopicLag(followed.settings, LIMIT_S)
+        assert [followed.topic in lag.behind(followed.first.end) for _ in range(2)] == [True, True]
 
 
 @pytest.mark.proves(

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
+from weakref import WeakSet
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -57,6 +58,8 @@ _UNSETTLED: Final = (
 )  # fmt: skip
 PASSING: Final = frozenset({*_AWAY, *_UNSETTLED})
 """Codes of errors that go away by themselves."""
+
+_CONNECTED: Final = WeakSet[AdminClient]()
 
 # Debezium's DefaultTopicNamingStrategy: every other character becomes an underscore.
 _NOT_IN_TOPIC_NAMES = re.compile(r"[^A-Za-z0-9._-]")
@@ -363,6 +366,7 @@ def _offsets(
     limit_s: float = REQUEST_TIMEOUT_S,
 ) -> dict[TopicPartition, ListOffsetsResultInfo]:
     wanted = {KafkaPartition(each.topic, each.partition): spec for each in partitions}
+    _connect(admin, limit_s)
     began = time.monotonic()
     while True:
         futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=limit_s)
@@ -384,6 +388,20 @@ def _offsets(
         with suppress(KafkaException):  # the client keeps the leaders that it knows, whatever a broker says
             admin.list_topics(timeout=limit_s)
         time.sleep(_POLL_S)
+
+
+def _connect(admin: AdminClient, limit_s: float) -> None:
+    """Let a new client connect to the brokers. Raises NotRunning.
+
+    Once librdkafka 2.16 knows the brokers, it leaves its first connection, and makes another one when it needs one. A
+    request for offsets in between does not count as a need: it waits 1 to 3 s. A request for topics does.
+    """
+    if admin not in _CONNECTED:
+        try:
+            admin.list_topics(timeout=limit_s)
+        except KafkaException as error:
+            raise unreachable(error) from None
+        _CONNECTED.add(admin)
 
 
 def _plain(found: Mapping[TopicPartition, ListOffsetsResultInfo]) -> dict[TopicPartition, int]:
