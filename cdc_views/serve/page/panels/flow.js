@@ -30,10 +30,12 @@ export function flow(stages) {
 }
 
 function facts(stage) {
+  const isEstimate = stage.lag_offsets !== null; // the bytes of records: 0 says nothing more
   const behind = [
-    stage.lag_bytes !== null && bytes(stage.lag_bytes),
+    isEstimate && `${number(stage.lag_offsets)} records`,
+    isEstimate && stage.lag_bytes > 0 && `about ${bytes(stage.lag_bytes)}`,
+    !isEstimate && stage.lag_bytes !== null && bytes(stage.lag_bytes),
     stage.lag_seconds !== null && seconds(stage.lag_seconds),
-    stage.lag_offsets !== null && `${number(stage.lag_offsets)} records`,
   ].filter(Boolean);
   return [
     stage.position !== null && ["position", stage.position],
