@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 _SESSION: Final = Path("/proc/self/autogroup")
+# In 0.1 s Linux takes one such change of all users but root.
+_TRIES: Final = 10
+_PAUSE_S: Final = 0.15
 
 
 def let_others_go_first(niceness: int) -> None:
-    """Raise the niceness of this thread to this at least, and so that of all threads and processes that it starts.
+    """Raise the niceness of this thread to at least this. Threads and processes that it starts get the same.
 
     Linux shares the processors among sessions first, and niceness only ranks the processes of one session (sched(7),
     "The autogroup feature"). So the first process of a session also sets the niceness of the session; any other one
@@ -20,4 +24,14 @@ def let_others_go_first(niceness: int) -> None:
     os.nice(max(0, niceness - os.nice(0)))
     if os.getsid(0) == os.getpid():
         with suppress(OSError):  # not Linux, or a kernel without such groups
+            _raise_session(niceness)
+
+
+def _raise_session(niceness: int) -> None:
+    if int(_SESSION.read_text().split()[-1]) >= niceness:
+        return
+    for _ in range(_TRIES):
+        with suppress(BlockingIOError):
             _SESSION.write_text(str(niceness))
+            return
+        time.sleep(_PAUSE_S)

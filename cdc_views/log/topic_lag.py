@@ -12,7 +12,7 @@ from cdc_views.log.kafka.topics import admin_client, end_offsets
 
 
 class TopicLag:
-    """Asks the brokers where topics end, and waits at most `limit_s` for the answer."""
+    """Asks the brokers where topics end, and waits at most `limit_s` for the answer, the first time twice that."""
 
     def __init__(self, settings: LogSettings, limit_s: float) -> None:
         self._settings = settings

@@ -212,6 +212,11 @@ class Warehouse:
         return self._allow_direct
 
     @property
+    def lookup_keys(self) -> int:
+        """How many keys `find` looks up at once."""
+        return self._settings.lookup_keys
+
+    @property
     def driver_rows(self) -> int:
         """The most rows of a table, or of a view's result, that the driver may hold."""
         return self._settings.driver_rows

@@ -16,6 +16,7 @@ from cdc_views.serve.watch.offset_bytes import OffsetBytes
 from cdc_views.serve.watch.sampled import OVERDUE, Sampled
 from cdc_views.serve.watch.status import _slot_line
 from cdc_views.serve.watch.wal_times import WalTimes
+from cdc_views.serve.watch.watch import TopicState, total
 from cdc_views.serve.watch.words import in_words, kept_wal, size_in_words
 from cdc_views.store.control import ControlRecord, TableVersion
 from tests.logged import logged
@@ -42,29 +43,48 @@ def test_freshness_grows_while_nothing_is_published_and_falls_with_an_idle_epoch
     assert fresh.seconds(NOON + timedelta(seconds=90)) == {"v": 2}
 
 
-def _read(offset: int, size: int) -> ControlRecord:
+def _read(epoch: int, offset: int, size: int) -> ControlRecord:
     """An epoch that ends at an offset and has read this many bytes; without any, one that has not counted them."""
     detail = {"log_bytes": {"public.t": size}} if size else {}
-    return replace(EPOCH, offsets={"app.public.t/0": offset}, detail=detail)
+    return replace(EPOCH, seq=epoch, epoch=epoch, offsets={"app.public.t/0": offset}, detail=detail)
 
 
 def test_bytes_of_a_lag_are_the_mean_of_the_last_epochs() -> None:
-    sizes = OffsetBytes({"app.public.t": TableName("public", "t")}, [_read(0, 0), _read(10, 1000), _read(30, 1000)])
+    records = [_read(1, 0, 0), _read(2, 10, 1000), _read(3, 30, 1000)]
+    sizes = OffsetBytes({"app.public.t": TableName("public", "t")}, records)
     assert sizes.estimate("app.public.t", 3) == 200
-    sizes.take(_read(500, 0))  # by Spark: nobody has counted
-    sizes.take(replace(_read(9_000, 1), published_at=None))
+    sizes.take(_read(4, 500, 0))  # by Spark: nobody has counted
+    sizes.take(replace(_read(5, 9_000, 1), published_at=None))
     assert sizes.estimate("app.public.t", 3) == 200
-    for offset in range(20_500, 200_500, 20_000):
-        sizes.take(_read(offset, 20_000 * 7))
+    sizes.take(_read(6, 700, 1))  # that before it was not seen
+    assert sizes.estimate("app.public.t", 3) == 200
+    for number in range(1, 10):
+        sizes.take(_read(6 + number, 700 + 20_000 * number, 20_000 * 7))
     assert round(sizes.estimate("app.public.t", 1000) or 0, -3) == 7000
 
 
 def test_bytes_of_a_lag_are_not_known_before_an_epoch_has_counted_them() -> None:
     sizes = OffsetBytes({"app.public.t": TableName("public", "t")})
     assert (sizes.estimate("app.public.t", 3), sizes.estimate("app.public.t", 0)) == (None, 0)
-    sizes.take(_read(10, 1000))
-    sizes.take(replace(_read(20, 1000), generation="another"))  # its topics are new
+    sizes.take(_read(1, 10, 1000))
+    sizes.take(replace(_read(2, 20, 1000), generation="another"))  # its topics are new
     assert sizes.estimate("app.public.t", 3) is None
+
+
+def test_watch_that_was_not_asked_for_some_epochs_takes_all_of_them() -> None:
+    records = [_read(number, 10 * number, 1000) for number in range(1, 6)]
+    watched = Watched(records[:2])
+    watched.answers.behind = {"app.public.t": 3}
+    watched.watch.catch_up([*records[:4], replace(records[4], detail={"log_bytes": {"public.t": 6000}})])
+    watched.look()
+    assert watched.watch.topics == {"app.public.t": TopicState(3, 675)}  # 9,000 bytes in 40 offsets
+    watched.watch.catch_up(records[:1])  # of another control log
+    assert watched.watch.freshness.last == records[0]
+
+
+def test_bytes_of_all_topics_are_not_known_if_those_of_one_are_not() -> None:
+    assert total({"a": TopicState(3, 200), "b": TopicState(0, 0)}) == TopicState(3, 200)
+    assert total({"a": TopicState(3, 200), "b": TopicState(1000, None)}) == TopicState(1003, None)
 
 
 def test_lag_of_an_idle_source_does_not_grow() -> None:

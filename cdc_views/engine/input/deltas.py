@@ -38,8 +38,8 @@ from cdc_views.store.warehouse import Changes, WrittenRows
 class MirrorDelta:
     """The change of one mirror in one epoch; `changes` is None if nothing is left to commit.
 
-    `events` and `snapshot_rows` are counts, `log_bytes` the size of all its records in the log; a mirror that is read
-    in bulk is not counted.
+    `events` and `snapshot_rows` are counts, `log_bytes` the size of its records in the cut; a mirror that is read in
+    bulk is not counted.
     """
 
     changes: Changes | WrittenRows | None
@@ -153,7 +153,7 @@ class Input:
         self, name: str, records: Sequence[Record], past: Past, step: QuarantineStep, intent: Intent
     ) -> MirrorDelta:
         source = self._tables.sources[name]
-        log_bytes = sum(record.log_bytes for record in records)
+        log_bytes = sum(record.log_bytes for record in records[len(past.records) :])
         if name in intent.done:
             fold = _counted(source, records)
             return MirrorDelta(None, fold.events, fold.snapshot_rows, log_bytes)

@@ -33,7 +33,7 @@ class OffsetBytes:
         if record.published_at is None:
             return
         last, self._last = self._last, record
-        if last is None or last.generation != record.generation:
+        if last is None or last.generation != record.generation or last.epoch + 1 != record.epoch:
             return
         read = PublishedDetail.read(record).log_bytes
         if not read:

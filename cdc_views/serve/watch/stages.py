@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from cdc_views.serve.watch.health import ProjectFacts, activity
 from cdc_views.serve.watch.sampled import Sampled
-from cdc_views.serve.watch.watch import UNREACHABLE, Watch
+from cdc_views.serve.watch.watch import UNREACHABLE, Watch, total
 from cdc_views.serve.watch.words import size_in_words
 from cdc_views.store.control import ControlRecord, PublishedDetail
 
@@ -21,9 +21,8 @@ class Stage:
     """A stage. What is not known, or what a stage does not have, is None.
 
     `position` is an LSN. The lag is what a stage has not done yet: in bytes of WAL, in seconds, in offsets of topics
-    and about the bytes that these take.
-    The rate is over the last ten minutes for bytes of WAL, written or confirmed, and over the last minute for offsets,
-    row changes and epochs.
+    with an estimate of their bytes. The rate is over the last ten minutes for bytes of WAL, written or confirmed, and
+    over the last minute for offsets, row changes and epochs.
     """
 
     name: Literal["postgres", "connect", "kafka", "engine", "readers"]
@@ -81,14 +80,14 @@ def _kafka(watch: Watch | None) -> Stage:
         return Stage("kafka", *_NOT_ASKED)
     if (silent := _no_answer(watch.kafka)) is not None:
         return Stage("kafka", *silent)
-    count, lag = len(watch.topics or ()), watch.log_lag
-    topics = "1 topic" if count == 1 else f"{count} topics"
+    states = watch.topics or {}
+    topics, lag = "1 topic" if len(states) == 1 else f"{len(states)} topics", total(states)
     return Stage(
         "kafka",
         "good",
         f"one log for each table: {topics}",
-        lag_offsets=0 if lag is None else lag.lag_offsets,
-        lag_bytes=None if lag is None else lag.lag_bytes,
+        lag_offsets=lag.lag_offsets,
+        lag_bytes=lag.lag_bytes,
         records_per_second=watch.records_per_second,
     )
 

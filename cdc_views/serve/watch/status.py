@@ -17,7 +17,7 @@ from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.serve.watch.freshness import Freshness
 from cdc_views.serve.watch.health import ProjectFacts, activity, trouble, trouble_before_the_first_epoch
 from cdc_views.serve.watch.stages import Stage, stages_of
-from cdc_views.serve.watch.watch import TopicState, Watch
+from cdc_views.serve.watch.watch import TopicState, Watch, total
 from cdc_views.serve.watch.words import in_words, size_in_words
 from cdc_views.store.control import (
     BUILDING,
@@ -71,7 +71,7 @@ def read_status(warehouse: Path, watch: Watch | None, problem: CdcViewsError | N
         remedy, _, what = wrong.partition(": ")
         raise NothingPublished(f"{error.message}: {what}", hint=remedy) from None
     if watch is not None:
-        watch.observe(epoch.record)
+        watch.catch_up(records)
     now = datetime.now(UTC)
     project = ProjectFacts(
         pid,
@@ -124,8 +124,9 @@ def _lines(
 
 
 def _topics_line(watch: Watch) -> str:
-    if (lag := watch.log_lag) is None:
+    if (topics := watch.topics) is None:
         return "topics: no answer"
+    lag = total(topics)
     about = f", about {size_in_words(lag.lag_bytes)}" if lag.lag_offsets and lag.lag_bytes is not None else ""
     return f"topics: {lag.lag_offsets} offsets behind{about}"
 
@@ -179,10 +180,10 @@ def _rows(
 
 def _behind(watch: Watch | None) -> dict[str, TopicState]:
     """How far each mirror is behind, by its name."""
-    if watch is None or watch.topics is None:
+    if watch is None or (topics := watch.topics) is None:
         return {}
     tables = topic_names(watch.settings.log.topic_prefix, watch.settings.source.tables)
-    return {str(tables[topic]): lag for topic, lag in watch.topics.items() if topic in tables}
+    return {str(tables[topic]): lag for topic, lag in topics.items() if topic in tables}
 
 
 def _last_costs(records: Sequence[ControlRecord], names: Collection[str]) -> dict[str, tuple[int, int | None]]:

@@ -7,7 +7,7 @@ what the engine publishes is handed over by `observe`, which keeps it and return
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Self
@@ -39,6 +39,13 @@ class TopicState:
 
     lag_offsets: int
     lag_bytes: int | None
+
+
+def total(topics: Mapping[str, TopicState]) -> TopicState:
+    """The sum of all topics; its bytes are not known if those of a topic are not."""
+    offsets = sum(each.lag_offsets for each in topics.values())
+    known = [each.lag_bytes for each in topics.values() if each.lag_bytes is not None]
+    return TopicState(offsets, sum(known) if len(known) == len(topics) else None)
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,7 @@ class Watch:
         """
         self.settings = settings
         self.clock = clock
+        self._seq = records[-1].seq if records else -1
         self.freshness = Freshness(records)
         self._lock = threading.Lock()
         self._times = WalTimes(records)
@@ -103,8 +111,17 @@ class Watch:
 
     def observe(self, record: ControlRecord) -> None:
         """Take a record that was published."""
+        self._seq = record.seq
         self.freshness.take(record)
         self._bytes.take(record)
+
+    def catch_up(self, records: Sequence[ControlRecord]) -> None:
+        """Take those records of the control log that are new; all of another one."""
+        if records and records[-1].seq < self._seq:
+            self._seq = -1
+        for record in records:
+            if record.seq > self._seq:
+                self.observe(record)
 
     def wait(self, limit_s: float) -> None:
         """Wait until every service has answered once, or has failed to."""
@@ -141,14 +158,6 @@ class Watch:
         if (behind := self.kafka.value) is None:
             return None
         return {topic: TopicState(count, self._bytes.estimate(topic, count)) for topic, count in behind.items()}
-
-    @property
-    def log_lag(self) -> TopicState | None:
-        """The sum of all topics, in bytes of those with an estimate; None if Kafka does not answer."""
-        if (topics := self.topics) is None:
-            return None
-        sizes = [each.lag_bytes for each in topics.values() if each.lag_bytes is not None]
-        return TopicState(sum(each.lag_offsets for each in topics.values()), sum(sizes) if sizes else None)
 
     @property
     def records_per_second(self) -> float | None:

@@ -29,7 +29,8 @@ Add: TypeAlias = dict[str, Any]
 LOG_FOLDER: Final = "_delta_log"
 ENGINE: Final = "cdc-views"
 NO_TABLE: Final = -1
-# Of these, paths are kept, in 10 MB: to make one, and the hash by which caches find it, takes as long as a look at it.
+# Of data files, and of log entries, whose paths are kept, in 10 MB each. To make a path, and the hash by which caches
+# find it, takes as long as to look at the file.
 _MOST_FILES: Final = 20_000
 
 _CHECKPOINT: Final = re.compile(r"^(\d{20})\.checkpoint\.parquet$")

@@ -3,7 +3,7 @@
 Of a row group that is rarely asked for, only the pages with the wanted rows are decoded. Once they have cost as much as
 the whole row group, it is decoded and cached, so no order of lookups costs more than twice the best choice (ski rental;
 Karlin et al., "Competitive snoopy caching", 1988). The same holds for each time that it leaves the cache. One lookup
-decodes few rows for later ones alone; other row groups wait for their turn.
+decodes at most so many rows that only later ones need; other row groups wait for a later lookup.
 
 However many rows are wanted, they are decoded here, and a piece at a time. At worst all of a table is: still less than
 a view computed in full, which reads all of its tables and all of its stored rows.

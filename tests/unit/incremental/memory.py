@@ -124,6 +124,7 @@ class Memory:
     in_full: int = 0
     task_rows: int = _ENOUGH
     driver_rows: int = _ENOUGH
+    lookup_keys: int = _ENOUGH
     delta_rows: int = _ENOUGH
 
     def __post_init__(self) -> None:
@@ -342,6 +343,8 @@ class Memory:
     def find(
         self, spec: TableSpec, version: int, wanted: pa.Table, columns: Collection[str] | None = None
     ) -> pa.Table | None:
+        if wanted.num_rows > self.lookup_keys:
+            return None
         found = self.stored[spec.name].lookup(version, wanted, columns)
         return found if found.num_rows <= self.driver_rows else None
 

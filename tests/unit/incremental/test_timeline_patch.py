@@ -94,7 +94,7 @@ def test_timeline_equals_its_sql_after_every_epoch_of_a_random_history(order: st
 
 def test_timeline_whose_owners_are_merged_in_parts_equals_its_sql(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = timelines._parts
-    monkeypatch.setattr(timelines, "_parts", lambda owners, counts, most: parts(owners, counts, 3))
+    monkeypatch.setattr(timelines, "_parts", lambda owners, counts, rows, keys: parts(owners, counts, 3, keys))
     with naming_the_seed():
         memory = at_random(statement(ORDERS["newest"], 2), f"{SEED} in parts", OF_EACH_VIEW)
         assert memory.in_full == 0
@@ -102,7 +102,7 @@ def test_timeline_whose_owners_are_merged_in_parts_equals_its_sql(monkeypatch: p
 
 def test_part_of_the_owners_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = timelines._parts
-    monkeypatch.setattr(timelines, "_parts", lambda owners, counts, most: [*parts(owners, counts, 3)][:1])
+    monkeypatch.setattr(timelines, "_parts", lambda owners, counts, rows, keys: [*parts(owners, counts, 3, keys)][:1])
     is_noticed()
 
 
@@ -154,7 +154,7 @@ def star(posts: Sequence[int], followers: int = 50) -> dict[str, list[tuple[Any,
 
 
 def rows_read(
-    limit: int, before: Sequence[int], now: Sequence[int], monkeypatch: pytest.MonkeyPatch, driver_rows: int = 1000
+    limit: int, before: Sequence[int], now: Sequence[int], monkeypatch: pytest.MonkeyPatch, **limits: int
 ) -> list[int]:
     """The stored rows that an epoch with other posts looks up, by lookup."""
     memory = played(declared(statement("g DESC, post DESC", limit)), [star(before)])
@@ -167,7 +167,9 @@ def rows_read(
         return found
 
     monkeypatch.setattr(Memory, "find", counted)
-    memory.repeats, memory.driver_rows = False, driver_rows
+    memory.repeats = False
+    for name, most in limits.items():
+        setattr(memory, name, most)
     memory.epoch(star(now))
     assert memory.in_full == 0
     return read
@@ -184,6 +186,11 @@ def test_post_reads_the_entries_of_full_timelines_once(monkeypatch: pytest.Monke
 def test_entries_of_full_timelines_that_are_too_many_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     read = rows_read(2, [1, 2], [1, 2, 3], monkeypatch, driver_rows=31)
     assert [rows for rows in read if rows] == [30, 30, 30, 10]
+
+
+def test_owners_of_full_timelines_that_are_too_many_are_looked_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = rows_read(2, [1, 2], [1, 2, 3], monkeypatch, lookup_keys=20)
+    assert [rows for rows in read if rows] == [40, 40, 20]
 
 
 def test_post_for_most_of_all_rows_is_patched_if_there_are_many_entries() -> None:

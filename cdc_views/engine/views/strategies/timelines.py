@@ -73,7 +73,7 @@ class Timeline:
         of_full = pc.is_in(rows.column(owner), full.column(owner).combine_chunks())
         merged = [
             self._pushed(work, part, rows.filter(pc.is_in(rows.column(owner), part.column(owner).combine_chunks())))
-            for part in _parts(full, stored[is_full], work.warehouse.driver_rows)
+            for part in _parts(full, stored[is_full], work.warehouse.driver_rows, work.warehouse.lookup_keys)
         ]
         kept = pa.concat_tables([rows.filter(pc.invert(of_full)), *(each for _, each in merged)])
         return changes_of(pa.concat_tables([gone for gone, _ in merged]), kept)
@@ -112,11 +112,11 @@ def united(spec: TableSpec, changes: Iterable[Changes | None]) -> Changes | None
     return changes_of(pa.concat_tables(deleted), pa.concat_tables([each.rows for each in found]))
 
 
-def _parts(owners: pa.Table, counts: Counts, most: int) -> Iterator[pa.Table]:
-    """The owners in parts with at most so many stored entries each, by their counts."""
+def _parts(owners: pa.Table, counts: Counts, most_rows: int, most_owners: int) -> Iterator[pa.Table]:
+    """The owners in parts, each with at most so many stored entries, by their counts, and so many owners."""
     begins, held = 0, 0
     for place, count in enumerate(counts.tolist()):
-        if held + count > most and place > begins:
+        if (held + count > most_rows or place - begins == most_owners) and place > begins:
             yield owners.slice(begins, place - begins)
             begins, held = place, 0
         held += count
