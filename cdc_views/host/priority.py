@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from cdc_views.host.waiting import wait_until
+
 _SESSION: Final = Path("/proc/self/autogroup")
 # In 0.1 s Linux takes one such change of all users but root.
-_TRIES: Final = 10
+_LIMIT_S: Final = 1.5
 _PAUSE_S: Final = 0.15
 
 
@@ -30,8 +31,12 @@ def let_others_go_first(niceness: int) -> None:
 def _raise_session(niceness: int) -> None:
     if int(_SESSION.read_text().split()[-1]) >= niceness:
         return
-    for _ in range(_TRIES):
-        with suppress(BlockingIOError):
+
+    def is_raised() -> bool:
+        try:
             _SESSION.write_text(str(niceness))
-            return
-        time.sleep(_PAUSE_S)
+        except BlockingIOError:
+            return False
+        return True
+
+    wait_until(is_raised, _LIMIT_S, _PAUSE_S)

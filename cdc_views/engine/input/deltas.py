@@ -106,7 +106,7 @@ class Input:
             past = self._past(name, entries, intent)
             if found or not past.is_clear:
                 with naming_table(name):
-                    deltas[name] = self._delta(name, [*past.records, *found], past, step, intent)
+                    deltas[name] = self._delta(name, found, past, step, intent)
         for name, source in tables.sources.items():
             if source.name in cut.bulk:
                 deltas[name] = self._bulk_delta(name, intent)
@@ -150,10 +150,10 @@ class Input:
         return past_of(self._tables.sources[name], of_table, intent.cut.start, intent.retry)
 
     def _delta(
-        self, name: str, records: Sequence[Record], past: Past, step: QuarantineStep, intent: Intent
+        self, name: str, found: Sequence[Record], past: Past, step: QuarantineStep, intent: Intent
     ) -> MirrorDelta:
-        source = self._tables.sources[name]
-        log_bytes = sum(record.log_bytes for record in records[len(past.records) :])
+        source, records = self._tables.sources[name], [*past.records, *found]
+        log_bytes = sum(record.log_bytes for record in found)
         if name in intent.done:
             fold = _counted(source, records)
             return MirrorDelta(None, fold.events, fold.snapshot_rows, log_bytes)

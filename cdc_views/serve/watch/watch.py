@@ -82,7 +82,6 @@ class Watch:
         """
         self.settings = settings
         self.clock = clock
-        self._seq = records[-1].seq if records else -1
         self.freshness = Freshness(records)
         self._lock = threading.Lock()
         self._times = WalTimes(records)
@@ -111,16 +110,15 @@ class Watch:
 
     def observe(self, record: ControlRecord) -> None:
         """Take a record that was published."""
-        self._seq = record.seq
         self.freshness.take(record)
         self._bytes.take(record)
 
     def catch_up(self, records: Sequence[ControlRecord]) -> None:
         """Take those records of the control log that are new; all of another one."""
-        if records and records[-1].seq < self._seq:
-            self._seq = -1
+        last = self.freshness.last
+        known = last.seq if last is not None and records and records[-1].seq >= last.seq else -1
         for record in records:
-            if record.seq > self._seq:
+            if record.seq > known:
                 self.observe(record)
 
     def wait(self, limit_s: float) -> None:

@@ -131,9 +131,10 @@ class RowGroups:
             file = self._file(each.path)
             if each.by_page is None:
                 by_group.append(each)
-                continue
-            ahead = file.sizes[each.group] - each.by_page.pages.rows_count
-            if file.should_decode(each.group, each.by_page) and ahead <= spare:
+            elif (
+                file.should_decode(each.group, each.by_page)
+                and (ahead := file.sizes[each.group] - each.by_page.pages.rows_count) <= spare
+            ):
                 by_group.append(each)
                 spare -= ahead
             else:

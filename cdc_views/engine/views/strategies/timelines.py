@@ -70,13 +70,18 @@ class Timeline:
         full = owners.filter(pa.array(is_full))
         if not full.num_rows:
             return Changes(None, rows, all_new=True)
-        of_full = pc.is_in(rows.column(owner), full.column(owner).combine_chunks())
         merged = [
-            self._pushed(work, part, rows.filter(pc.is_in(rows.column(owner), part.column(owner).combine_chunks())))
+            self._pushed(work, part, rows.filter(self._is_of(rows, part)))
             for part in _parts(full, stored[is_full], work.warehouse.driver_rows, work.warehouse.lookup_keys)
         ]
-        kept = pa.concat_tables([rows.filter(pc.invert(of_full)), *(each for _, each in merged)])
+        others = rows.filter(pc.invert(self._is_of(rows, full)))
+        kept = pa.concat_tables([others, *(each for _, each in merged)])
         return changes_of(pa.concat_tables([gone for gone, _ in merged]), kept)
+
+    def _is_of(self, rows: pa.Table, owners: pa.Table) -> pa.ChunkedArray:
+        """Which rows belong to one of the owners."""
+        owner = self.record.owner
+        return pc.is_in(rows.column(owner), owners.column(owner).combine_chunks())
 
     def _pushed(self, work: Incremental[PatchPlan], full: pa.Table, added: pa.Table) -> tuple[pa.Table, pa.Table]:
         """For owners without room: the keys of stored entries that are pushed out, and the added entries that stay."""
