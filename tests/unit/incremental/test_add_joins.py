@@ -43,8 +43,8 @@ VIEWS: Final = {
     "everything": EVERYTHING,
     "self join": "SELECT count(*) AS n, max(x.h) AS m, min(y.h) AS l, count(DISTINCT y.h) AS v FROM i x JOIN i y ON "
     "y.k = x.k AND y.h < x.h",
-    "three tables": f"SELECT count(*) AS n, max(b.h) AS m, CAST(sum(i.h) AS BIGINT) AS s FROM {ITEMS} JOIN b ON "
-    "b.k = o.k AND b.h <= i.h",
+    "three tables": f"SELECT count(*) AS n, max(b.h) AS m, CAST(sum(i.h) AS BIGINT) AS s, count(i.h) AS c FROM {ITEMS} "
+    "JOIN b ON b.k = o.k AND b.h <= i.h",
     "using": "SELECT count(*) AS n, max(h) AS m FROM o JOIN i USING (id)",
     "comma": "SELECT count(*) AS n, max(i.h) AS m FROM o, i WHERE i.id = o.id",
     "derived tables": "SELECT count(*) AS n, max(q.v) AS m FROM o JOIN (SELECT i.id AS oid, b.h AS v FROM i JOIN b ON "
