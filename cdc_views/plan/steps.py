@@ -25,7 +25,7 @@ from cdc_views.plan.compiled import CompiledView
 from cdc_views.plan.facts.joins import Join, JoinFacts, join_facts
 from cdc_views.plan.facts.keys import Selected, is_aggregated, makes_rows, windows
 from cdc_views.plan.facts.relation import FromClause, RelationFacts, no_key
-from cdc_views.plan.incremental.build import start_of
+from cdc_views.plan.incremental.columns import start_of
 
 # Longer expressions are shortened. The generator of SQL calls itself for each level of an expression.
 _MOST_CHARACTERS: Final = 100

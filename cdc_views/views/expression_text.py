@@ -38,7 +38,7 @@ _AFTER: Final = frozenset(
         *(TokenType.JOIN, TokenType.INNER, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.CROSS),
         *(TokenType.NATURAL, TokenType.SEMI, TokenType.ANTI, TokenType.LATERAL),
         *(TokenType.AND, TokenType.WHERE, TokenType.EQ, TokenType.LT, TokenType.LTE, TokenType.IN),
-        *(TokenType.ASC, TokenType.DESC),
+        *(TokenType.ASC, TokenType.DESC, TokenType.WITH, TokenType.GROUPING_SETS),
     }
 )
 
@@ -58,6 +58,21 @@ class Texts:
             return [part.name.lower() for part in one.parts] == [part.name.lower() for part in other.parts]
         words = self._of(one)
         return one is other or (words is not None and words == self._of(other))
+
+    def call(self, node: exp.Expr) -> tuple[str, ...] | None:
+        """The words of a function call, or of a cast like one; None for any other expression.
+
+        Whatever stands around it, such words are that call wherever they are written.
+        """
+        words = self._of(node)
+        if words is None or words[1:2] != ("(",):
+            return None
+        depth = 0
+        for number, each in enumerate(words):
+            depth += {"(": 1, ")": -1}.get(each, 0)
+            if number > 0 and depth == 0:
+                return words if number == len(words) - 1 else None
+        return None
 
     def text(self, node: exp.Expr) -> str:
         """An expression as it is written, for a message."""

@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError
 
 from cdc_views.errors import BadView, UnsupportedView
 from cdc_views.views.definition import ViewDefinition
+from cdc_views.views.join_parentheses import without_parentheses
 from cdc_views.views.nesting import naming_deep_nesting
 from cdc_views.views.postgres_forms import refuse_postgres_forms
 from cdc_views.views.text import closing, tokens_of
@@ -67,6 +68,7 @@ def parse_query(definition: ViewDefinition) -> ParsedQuery:
     if not isinstance(tree, exp.Query):
         first = tokens[0].text.upper() if tokens else ""
         raise UnsupportedView(f'{definition.place()}: found "{first}", wanted a SELECT')
+    tree = without_parentheses(tree)
     references = (_reference(definition, table) for table in _tables(tree))
     return ParsedQuery(definition, tree, tokens, tuple(sorted(references, key=lambda found: found.start)))
 

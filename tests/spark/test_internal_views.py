@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_views.engine.views.declare import declare_internal_views, mirrored_text_columns
-from cdc_views.errors import BadView
+from cdc_views.errors import BadView, ViewFailed
 from cdc_views.serve.epochs.published import PublishedEpoch
 from cdc_views.store.control import PublishedDetail
 from cdc_views.testing import Delete, Insert, Update, ViewHarness
@@ -154,6 +154,68 @@ def test_grouping_sets_with_having_follow_from_all_groups(h: ViewHarness) -> Non
     assert h.rows("grouped") == []
     h.apply([Insert("t", {"id": 1, "v": 1, "s": "1"})])
     h.verify()
+
+
+FIRST_BELOW = (
+    "SELECT p.s, q.id, q.v FROM (SELECT s, v FROM t WHERE v > 0 ORDER BY v DESC LIMIT 2) p JOIN t q ON q.s = p.s "
+    "WHERE q.id NOT IN (SELECT id FROM t WHERE v = 7)"
+)
+
+
+@pytest.mark.parametrize("select", [FIRST_BELOW, "SELECT id, s FROM t WHERE v IN (SELECT v FROM t ORDER BY v LIMIT 2)"])
+def test_first_rows_below_are_stored_with_their_key(h: ViewHarness, select: str) -> None:
+    assert created(h, select) == "KEYS"
+    h.apply([Insert("t", {"id": key, "v": 3, "s": s}) for key, s in ((3, "b"), (4, "c"), (5, "c"))])
+    h.verify()
+    h.apply([Delete("t", {"id": 3}), Update("t", {"id": 2}, {"v": 9})])
+    h.verify()
+    assert ways(h)["grouped"] == "keys"
+    with h.crash_at("views.after_first_commit"):
+        h.apply([Update("t", {"id": 5}, {"v": 20}), Insert("t", {"id": 6, "v": -1, "s": None})])
+    h.restart()
+    h.verify()
+    h.apply([Delete("t", {"id": key}) for key in (1, 2, 4, 5, 6)])
+    h.verify()
+    assert h.rows("grouped") == []
+
+
+@pytest.mark.parametrize(
+    ("select", "strategy"),
+    [
+        ("SELECT upper(s) AS u, v % 2 AS e, count(*) AS n FROM t GROUP BY ROLLUP (u, v % 2)", "FULL"),
+        ("SELECT upper(s) AS u, mod(v, 2) AS e, count(*) AS n FROM t GROUP BY ROLLUP (u, mod(v, 2))", "KEYS"),
+        ("SELECT upper(s) AS u, grouping_id(upper(s)) AS g, count(*) AS n FROM t GROUP BY upper(s) WITH CUBE", "ADD"),
+        (
+            "SELECT date_trunc('YEAR', timestamp_seconds(v)) AS y, CAST(timestamp_seconds(v) AS DATE) AS d, "
+            "grouping_id() AS g, count(*) AS n, sum(v) AS total, count(v) AS m FROM t "
+            "GROUP BY GROUPING SETS ((y, d), (y), ())",
+            "ADD",
+        ),
+    ],
+)
+def test_computed_groups_of_sets_are_added_up(h: ViewHarness, select: str, strategy: str) -> None:
+    assert created(h, select) == strategy
+    h.apply([Insert("t", {"id": key, "v": 10**8 * key, "s": s}) for key, s in ((3, "B"), (4, "c"), (5, None))])
+    h.verify()
+    h.apply([Delete("t", {"id": 3}), Update("t", {"id": 2}, {"s": None}), Update("t", {"id": 4}, {"v": None})])
+    h.verify()
+    assert ways(h)["grouped"] == strategy.lower()
+    h.apply([Delete("t", {"id": key}) for key in (1, 2, 4, 5)])
+    h.verify()
+    assert h.rows("grouped") == []
+
+
+def test_groups_of_sets_that_only_spark_knows_to_be_the_same_fail_the_view_by_name(h: ViewHarness) -> None:
+    """Both sets are one to Spark, so each group is there twice with the same key."""
+    day = "to_date(timestamp_seconds(v))"
+    select = f"SELECT year({day}) AS a, date_part('YEAR', {day}) AS b, grouping_id() AS g, count(*) AS n FROM t "
+    h.apply([Delete("t", {"id": key}) for key in (1, 2)])
+    created(h, f"{select} GROUP BY ROLLUP (year({day}), date_part('YEAR', {day}))")
+    h.run_epoch()
+    assert h.records[-1].tables["grouped"].status == "live"
+    h.apply([Insert("t", {"id": 3, "v": 1, "s": None})])
+    with pytest.raises(ViewFailed, match="is not unique"):
+        h.rows("grouped")
 
 
 @pytest.mark.parametrize(

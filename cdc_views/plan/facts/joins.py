@@ -78,7 +78,7 @@ def _joined(frame: JoinFacts, before: FromClause, after: FromClause, joined: Joi
     if join.kind in ("SEMI", "ANTI") or frame.key is None:
         return frame
     if right.key is None:
-        return JoinFacts(None, False, f'"{alias}" has no key: {right.reason}')
+        return JoinFacts(None, False, f'"{alias}" has no key: {right.reason}' if alias else right.reason)
     if join.method == "NATURAL" or isinstance(join.this, exp.Lateral):
         return JoinFacts(None, False, "NATURAL and LATERAL joins have no key")
     conditions = list(_conditions([joined], where if _is_inner(join) else None))

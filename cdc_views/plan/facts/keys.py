@@ -15,10 +15,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.grouping_sets import columns_of_sets
+from cdc_views.plan.facts.grouping_sets import GroupsOfSets
 from cdc_views.plan.facts.joins import JoinFacts, join_facts
 from cdc_views.plan.facts.relation import ColumnRef, FromClause, OutputColumn, RelationFacts, no_key, output_of
 from cdc_views.views.expression_text import Texts
+from cdc_views.views.join_parentheses import joins_inside
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.selected import given_name
 
@@ -249,7 +250,9 @@ def _source(node: exp.Expr, scope: _Scope) -> tuple[str, RelationFacts]:
     name = node.alias_or_name.lower()
     if isinstance(node, exp.Table):
         return name, _renamed(scope.rows(node), node)
-    if isinstance(node, exp.Subquery) and not node.args.get("joins"):
+    if joins_inside(node) is not None:
+        return name, no_key("a join in parentheses has no key")
+    if isinstance(node, exp.Subquery):
         return name, _query(node, scope)
     return name, no_key("an item of FROM that is neither a table nor a query has no key")
 
@@ -342,7 +345,7 @@ def _grouped(
     texts: Texts,
 ) -> RelationFacts:
     if any(group.find_all(exp.Cube, exp.Rollup, exp.GroupingSets)):
-        return _of_grouping_sets(group, outputs, sources, rows, never_null, texts)
+        return _of_grouping_sets(select, outputs, sources, rows, never_null, texts)
     if group.args.get("all"):
         if not sources.lacks("all"):
             return replace(rows, reason='GROUP BY ALL may mean a column "all"')
@@ -362,7 +365,7 @@ def _grouped(
 
 
 def _of_grouping_sets(
-    group: exp.Group,
+    select: exp.Select,
     outputs: Sequence[OutputColumn],
     sources: FromClause,
     rows: RelationFacts,
@@ -370,13 +373,13 @@ def _of_grouping_sets(
     texts: Texts,
 ) -> RelationFacts:
     level = next((each.name for each in outputs if each.name and isinstance(each.value, exp.GroupingId)), None)
-    columns = columns_of_sets(group, sources.resolve)
-    names = [output_of(column, outputs, sources, texts) for column in (columns or {}).values()]
+    groups = GroupsOfSets(select, sources.resolve, lambda name: not sources.lacks(name), texts).all()
+    names = [output_of(group, outputs, sources, texts) for group in (groups or {}).values()]
     found = [name.lower() for name in names if name is not None]
-    is_known = columns is not None and len(found) == len(columns)
+    is_known = groups is not None and len(found) == len(groups)
     if is_known and level is not None:
         found, reason = [*found, level.lower()], "the columns of the grouping sets, and grouping_id()"
-    elif is_known and never_null.issuperset(columns or ()):
+    elif is_known and never_null.issuperset(groups or ()):
         reason = "the columns of the grouping sets, which are NULL only in sets that lack them"
     else:
         return replace(rows, reason="grouping sets may return a row twice")

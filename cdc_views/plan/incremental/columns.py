@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from sqlglot import exp
+
 from cdc_views.base.names import HIDDEN, is_table
 
 Path = tuple[int, ...]
@@ -43,6 +45,11 @@ class Leaf:
 
     def __str__(self) -> str:
         return self.source
+
+
+def start_of(table: exp.Table) -> int:
+    """The offset at which the text names a table."""
+    return min(int(part.meta["start"]) for part in table.parts if "start" in part.meta)
 
 
 def leaf_at(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import TokenType, exp
 
-from cdc_views.plan.incremental.build import start_of
-from cdc_views.plan.incremental.columns import Path
+from cdc_views.plan.incremental.columns import Path, start_of
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.build import start_of
-from cdc_views.plan.incremental.columns import Leaf, Path
+from cdc_views.plan.incremental.columns import Leaf, Path, start_of
 from cdc_views.views.references import ParsedQuery
 
 

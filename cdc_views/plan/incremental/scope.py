@@ -65,6 +65,17 @@ class Scope:
         found = [column for each in sources for column in each.columns if column.name.lower() == name]
         return found[0] if len(found) == 1 else None
 
+    def name_of(self, node: exp.Expr) -> tuple[str, str] | None:
+        """The relation and the column, in lower case, that an expression names, if that is certain.
+
+        A column that USING has merged is of no relation.
+        """
+        column = self.resolve(node)
+        if column is None:
+            return None
+        own = (each.alias for each in self.sources if any(known is column for known in each.columns))
+        return next(own, ""), column.name.lower()
+
     def origin_of(self, node: exp.Expr) -> Origin | None:
         """The origin of the column that an expression names, if that is certain and it has one."""
         column = self.resolve(node)
@@ -92,10 +103,13 @@ class Scope:
         """What this FROM calls a table whose rows it has; None if it is not one of its relations."""
         return next((each.alias for each in self.sources if each.leaf == leaf), None)
 
-    def make_optional(self, side: str, number: int) -> None:
-        """From an outer join with the relation of this number on, rows may be without one of the optional relations."""
-        for place, source in enumerate(self.sources):
-            if side != ("RIGHT" if place == number else "LEFT"):
+    def make_optional(self, side: str, begin: int, middle: int) -> None:
+        """From an outer join on, rows may be without those of the optional side.
+
+        Its left side are the relations from number `begin` on, its right side those from `middle` on.
+        """
+        for place, source in enumerate(self.sources[begin:], begin):
+            if side != ("RIGHT" if place >= middle else "LEFT"):
                 source.leaf = None
                 source.columns = [replace(column, is_never_null=False) for column in source.columns]
 

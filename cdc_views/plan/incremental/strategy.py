@@ -17,7 +17,7 @@ from cdc_views.plan.incremental.build import Built, LeafOf, build, build_from
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Origin, Path, leaf_at
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.expressions.stored_groups import stored_groups
-from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator, Scan
+from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator, Scan, named_leaves
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental, Restriction, Values
 from cdc_views.views.references import ParsedQuery
 
@@ -177,11 +177,6 @@ def _plan(
             alternatives.append(chosen)
     handles = [handle_of(built.operator, chosen) for chosen in alternatives]
     return KeysPlan(tuple(named_leaves(built.operator)), tuple(handles))
-
-
-def named_leaves(operator: Operator) -> list[Leaf]:
-    """The leaves that the text names, in its order."""
-    return sorted((leaf for leaf in operator.leaves if not leaf.is_internal), key=lambda leaf: leaf.path)
 
 
 def outputs_of(built: Built, columns: Mapping[str, str], *, are_renamed: bool) -> list[Column]:

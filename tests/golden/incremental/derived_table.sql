@@ -47,3 +47,27 @@ CREATE MATERIALIZED VIEW v AS
 SELECT m.product_id, i.line FROM (SELECT product_id, avg(order_id) AS ratio FROM order_items GROUP BY product_id) m
 JOIN order_items i ON i.order_id = m.ratio;
 -- strategy: FULL: the whole query is run and compared with the stored rows: no equality of columns joins "public.order_items"
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT p.id, u.name FROM (SELECT id, author_id FROM posts ORDER BY created_at DESC LIMIT 100) p JOIN users u ON u.id = p.author_id;
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   _cv_v_1: SELECT id, author_id FROM posts ORDER BY created_at DESC LIMIT 100
+--   a change of _cv_v_1 affects (id)
+--   a change of public.users affects (id)
+--     look up _cv_v_1 by (author_id) from (id) of public.users
+--   the rows of affected (id) are computed again from
+--     _cv_v_1 by (id) from (id) of the affected keys, NULL matches NULL
+--     public.users by (id) from (author_id) of _cv_v_1
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT id, name FROM users WHERE id IN (SELECT author_id FROM posts ORDER BY created_at DESC LIMIT 100);
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   _cv_v_1: SELECT author_id, posts.id AS value_1 FROM posts ORDER BY created_at DESC LIMIT 100
+--   a change of public.users affects (id)
+--   a change of _cv_v_1 affects (id)
+--     look up public.users by (id) from (author_id) of _cv_v_1
+--   the rows of affected (id) are computed again from
+--     public.users by (id) from (id) of the affected keys
+--     _cv_v_1 by (author_id) from (id) of public.users

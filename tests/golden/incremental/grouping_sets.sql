@@ -38,7 +38,7 @@ SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY GROUPING SETS ((user_id), (user_id), ());
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their groups, which are columns of tables or function calls over these, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
@@ -78,9 +78,18 @@ GROUP BY user_id, status GROUPING SETS ((status, user_id), user_id)
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, status, grouping_id() AS level, count(*) AS n FROM orders GROUP BY user_id, status GROUPING SETS (user_id, ());
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their groups, which are columns of tables or function calls over these, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, grouping_id() AS level, count(*) AS n FROM orders GROUP BY user_id, user_id WITH ROLLUP;
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their groups, which are columns of tables or function calls over these, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT date_trunc('MONTH', ordered_at) AS month, status, count(*) AS n FROM orders GROUP BY ROLLUP (month, status);
+-- strategy: KEYS: the rows of affected (month, status) are looked up, computed again, and compared
+--   _cv_v_1: SELECT date_trunc('MONTH', ordered_at) AS value_1, status AS value_2, grouping_id() AS value_3, count(*) AS value_4 FROM orders GROUP BY ROLLUP (date_trunc('MONTH', ordered_at), status)
+--   a change of _cv_v_1 affects (month, status)
+--   the rows of affected (month, status) are computed again from
+--     _cv_v_1 by (value_1, value_2) from (month, status) of the affected keys, NULL matches NULL

@@ -96,7 +96,7 @@ SELECT user_id, listagg(status, ',') WITHIN GROUP (ORDER BY status) AS list FROM
 -- view
 CREATE MATERIALIZED VIEW v AS
 SELECT user_id, sort_array(collect_list(id)) AS list FROM orders GROUP BY ROLLUP (user_id);
--- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
+-- strategy: FULL: the whole query is run and compared with the stored rows: grouping sets that cannot be added up: wanted all of their groups, which are columns of tables or function calls over these, and grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL
 
 -- view
 CREATE MATERIALIZED VIEW v AS

@@ -40,3 +40,18 @@ SELECT o.id, u.name FROM orders o LEFT JOIN users u ON u.id <> o.user_id;
 CREATE MATERIALIZED VIEW v AS
 SELECT o.id, u.name FROM orders o LEFT JOIN users u ON u.id = o.user_id AND o.id IN (SELECT order_id FROM order_items);
 -- strategy: FULL: the whole query is run and compared with the stored rows: a subquery in the condition of an outer join
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+SELECT u.id, o.id AS order_id, i.line FROM users u LEFT JOIN (orders o JOIN order_items i ON i.order_id = o.id) ON o.user_id = u.id;
+-- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
+--   a change of public.users affects (id)
+--   a change of public.orders affects (id)
+--     look up public.users by (id) from (user_id) of public.orders
+--   a change of public.order_items affects (id)
+--     look up public.orders by (id) from (order_id) of public.order_items
+--     look up public.users by (id) from (user_id) of public.orders
+--   the rows of affected (id) are computed again from
+--     public.users by (id) from (id) of the affected keys
+--     public.orders by (user_id) from (id) of public.users
+--     public.order_items by (order_id) from (id) of public.orders

@@ -78,3 +78,15 @@ SELECT 'order' AS kind, id, ordered_at AS at FROM orders UNION ALL SELECT 'post'
 --   _cv_v_1: SELECT 'order' AS kind, id, ordered_at AS at FROM orders UNION ALL SELECT 'post', id, created_at FROM posts
 --   the first 10 are searched for in _cv_v_1.at
 --   where they are not found, all rows are read
+
+-- view
+CREATE MATERIALIZED VIEW v AS
+WITH ranked AS (SELECT author_id, id, created_at, row_number() OVER (PARTITION BY author_id ORDER BY created_at DESC, id) AS place FROM posts)
+SELECT author_id, id, created_at FROM ranked WHERE place <= 3;
+-- strategy: PATCH: the stored rows of affected (author_id) are merged with the rows that are added
+--   a change of public.posts affects (author_id)
+--   the stored rows of affected (author_id) are merged from
+--     public.posts by (id) from (id) of the stored rows
+--   with the rows that are added to public.posts
+--   where they no longer give the first 3, (author_id) is computed again from
+--     public.posts by (author_id) from (author_id) of the affected keys, NULL matches NULL

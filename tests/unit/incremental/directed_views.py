@@ -65,8 +65,11 @@ def first_rows(views: Views) -> Query:
     numbered = views.selected("SELECT ", [*items, Column(place, "", "int", is_plain=False)], after)
     alias = views.fresh("q")
     *columns, last = [replace(each, text=f"{alias}.{each.name}") for each in numbered.columns]
-    where = f" FROM ({numbered.sql}) {alias} WHERE {last.text} <= {draws.number(1, 2)}"
-    return views.selected("SELECT ", [*columns, last] if draws.chance(50) else columns, where)
+    start, item = "SELECT ", f"({numbered.sql}) {alias}"
+    if draws.chance(30):
+        start, item = f"WITH {alias} AS ({numbered.sql}) SELECT ", alias
+    where = f" FROM {item} WHERE {last.text} <= {draws.number(1, 2)}"
+    return views.selected(start, [*columns, last] if draws.chance(50) else columns, where)
 
 
 def _first_groups(views: Views, scope: Sequence[Column], after: str) -> Query:

@@ -94,6 +94,9 @@ class Views:
     def source(self, depth: int) -> tuple[str, str, tuple[Column, ...]]:
         """An item of FROM, its alias, and its columns by their names."""
         kind = self.draws.pick(("table", "table", "table", "derived", "cte")) if depth > 0 else "table"
+        if kind == "derived" and self.draws.chance(15):
+            alias, query = self.fresh("q"), self.first_of_table()
+            return f"({query.sql}) {alias}", alias, query.columns
         if kind == "derived":
             self.used["derived table"] += 1
             alias, query = self.fresh("q"), self.query(depth - 1)
@@ -127,6 +130,31 @@ class Views:
         query = self.grouped(0, _qualified(inner, columns), f" FROM {name} {inner}")
         return f"({query.sql}) {alias}", alias, query.columns
 
+    def first_of_table(self) -> Query:
+        """The first rows of a table, in an order of all of its columns."""
+        self.used["first rows below"] += 1
+        name, columns = self.draws.pick(self.tables)
+        alias = self.fresh(name)
+        scope = _qualified(alias, columns)
+        where = f" WHERE {self.comparison(scope)}" if self.draws.chance(30) else ""
+        order = ", ".join(
+            f"{each.text} {self.draws.pick(('NULLS FIRST', 'DESC NULLS LAST'))}"
+            for each in self.draws.some(scope, len(scope), len(scope))
+        )
+        query = self.selected("SELECT ", self.draws.some(scope, 1, 3), f" FROM {name} {alias}{where}")
+        return Query(f"{query.sql} ORDER BY {order} LIMIT {self.draws.number(1, 3)}", query.columns)
+
+    def in_parentheses(self, depth: int, item: str, columns: Sequence[Column]) -> tuple[str, list[Column]]:
+        """An item of FROM, joined with another one in parentheses; or alone, if no equality joins them."""
+        other, alias, more = self.source(depth)
+        others = _qualified(alias, more)
+        pairs = [(a, b) for a in columns for b in others if _are_equal_types(a.type, b.type)]
+        if not pairs:
+            return item, list(columns)
+        self.used["join in parentheses"] += 1
+        kind = self.draws.pick(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN"))
+        return f"({item} {kind} {other} ON {self.equalities(pairs)})", _joined(kind, columns, others)
+
     def from_(self, depth: int) -> tuple[str, list[Column], list[str]]:
         """A FROM; its columns; conditions that WHERE must have."""
         text, alias, columns = self.source(depth)
@@ -141,6 +169,9 @@ class Views:
             is_grouped = self.draws.chance(15)
             item, right, columns = self.groups() if is_grouped else self.source(depth - 1)
             others = _qualified(right, columns)
+            is_nested = kind != "comma" and self.draws.chance(10)
+            if is_nested:
+                item, others = self.in_parentheses(depth - 1, item, others)
             pairs = [(a, b) for a in scope for b in others if _are_equal_types(a.type, b.type)]
             if is_grouped:
                 pairs = [pair for pair in pairs if not pair[1].is_plain] or pairs
@@ -155,7 +186,7 @@ class Views:
                 and any(a.name == b.name and _are_equal_types(a.type, b.type) for a in scope)
             ]
             names = {each.name for each in scope} & {each.name for each in others}
-            if kind not in ("comma", *FILTERING) and shared and self.draws.chance(30):
+            if kind not in ("comma", *FILTERING) and shared and not is_nested and self.draws.chance(30):
                 is_natural = not merged and len(names) == len(shared) and max(ambiguous.values()) == 1
                 if is_natural and self.draws.chance(40):
                     self.used["NATURAL"] += 1
@@ -190,6 +221,9 @@ class Views:
             scope = scope if kind in FILTERING else _joined(kind, scope, others)
             if kind == "comma":
                 return text, scope, where
+            if self.draws.chance(5):
+                self.used["parentheses that change nothing"] += 1
+                text = f"({text})"
         if self.of_spark and self.draws.chance(12):
             text, scope = self.lateral_view(text, scope)
         return text, scope, where
@@ -272,7 +306,7 @@ class Views:
         self.used[word] += 1
         column = self.draws.pick(scope)
         if self.draws.chance(60):
-            query = self.query(depth - 1)
+            query = self.first_of_table() if self.draws.chance(10) else self.query(depth - 1)
             same = [each for each in query.columns if _are_equal_types(each.type, column.type)]
             if same:
                 alias = self.fresh("i")
@@ -467,6 +501,10 @@ class Views:
     def grouping_sets(self, scope: Sequence[Column], after: str) -> Query:
         """Groups by several sets of columns. Only Spark has no row for the set of no column over no rows."""
         columns = list(dict.fromkeys([self.draws.column(scope), *self.draws.some(scope, 0, 1)]))
+        if self.draws.chance(25):
+            self.used["computed group of sets"] += 1
+            text, type_ = self.function(self.draws.pick(("coalesce", "lower", "trunc", "plus")), scope)
+            columns = list(dict.fromkeys([*columns[:1], Column(text, "", type_, is_plain=False)]))
         names = ", ".join(each.text for each in columns)
         kind = self.draws.pick(("GROUPING SETS", "ROLLUP", "CUBE") if self.of_spark else ("GROUPING SETS",))
         self.used[kind] += 1
@@ -557,7 +595,11 @@ class Views:
             self.used["top-k"] += 1
             inner, alias = self.selected("SELECT ", [*items, place], after), self.fresh("k")
             outer = _qualified(alias, inner.columns)
-            where = f" FROM ({inner.sql}) {alias} WHERE {outer[-1].text} <= {self.draws.number(1, 2)}"
+            item = f"({inner.sql}) {alias}"
+            if self.draws.chance(25):
+                item = alias
+                self.ctes.append((alias, inner))
+            where = f" FROM {item} WHERE {outer[-1].text} <= {self.draws.number(1, 2)}"
             return self.selected("SELECT ", outer if self.draws.chance(50) else outer[:-1], where)
         places = [place]
         if self.draws.chance(25):

@@ -51,6 +51,10 @@ VIEWS: Final = {
     "filtered extreme": "SELECT k, max(d) FILTER (WHERE h = 1) AS m, count(*) AS n FROM i GROUP BY k",
     "average": "SELECT k, avg(h) AS a, sum(h) AS s, count(h) AS m, count(*) AS n FROM i GROUP BY k",
     "groups of two tables": f"SELECT o.g, i.h, count(*) AS n, max(i.d) AS m FROM {ITEMS} GROUP BY o.g, i.h",
+    "CTE": f"WITH q AS (SELECT o.k, i.d FROM {ITEMS} WHERE i.h > 0), r AS (SELECT k, d FROM q WHERE k <> 2) SELECT "
+    "k, count(*) AS n, CAST(sum(d) AS DECIMAL(18, 2)) AS s, count(d) AS m FROM r GROUP BY k",
+    "CTE that is named twice": "WITH q(a, b) AS (SELECT k, id FROM o) SELECT x.a, count(*) AS n, max(y.b) AS m FROM q "
+    "x JOIN q y ON y.b = x.a GROUP BY x.a",
     "computed group": "SELECT h % 2 AS p, k, count(*) AS n FROM i GROUP BY k, h % 2",
     "sum without its count of a computed group": "SELECT upper(g) AS u, CAST(sum(id) AS BIGINT) AS s, count(*) AS n "
     "FROM o GROUP BY upper(g)",

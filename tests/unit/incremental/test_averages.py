@@ -23,7 +23,7 @@ from tests.unit import golden
 from tests.unit.golden import compiled
 from tests.unit.incremental.played import check_fails, declared, is_kept, kept_by, random_states
 from tests.unit.incremental.random_tables import Draws, small_changes
-from tests.unit.incremental.test_add import BOTH, SUBQUERY, TABLES
+from tests.unit.incremental.test_add import BOTH, RENAMED, TABLES
 
 adding: Final = import_module("cdc_views.engine.views.strategies.adding.add")  # the package has a function of that name
 VIEWS: Final = {
@@ -35,10 +35,10 @@ VIEWS: Final = {
 }
 LARGE: Final = "CAST(h AS BIGINT)"
 FULL: Final = {
-    f"SELECT avg(h) AS a FROM {SUBQUERY}": "lacks the sum or count",
-    f"SELECT avg(h) AS a, sum(h) AS s FROM {SUBQUERY}": "lacks the sum or count",
-    f"SELECT avg(h) AS a, sum(h) AS s, count(*) AS n FROM {SUBQUERY}": "lacks the sum or count",
-    f"SELECT avg(h) FILTER (WHERE s = 'a') AS a, sum(h) AS s, count(h) AS n FROM {SUBQUERY}": "lacks the sum or count",
+    f"SELECT avg(h) AS a FROM {RENAMED}": "lacks the sum or count",
+    f"SELECT avg(h) AS a, sum(h) AS s FROM {RENAMED}": "lacks the sum or count",
+    f"SELECT avg(h) AS a, sum(h) AS s, count(*) AS n FROM {RENAMED}": "lacks the sum or count",
+    f"SELECT avg(h) FILTER (WHERE s = 'a') AS a, sum(h) AS s, count(h) AS n FROM {RENAMED}": "lacks the sum or count",
     "SELECT avg(DISTINCT h) AS a, sum(h) AS s, count(h) AS n FROM a": "neither count(*) nor",
     # 9007199254740993 and -9007199254740992: the sum is 1, and as doubles 0.
     f"SELECT avg({LARGE}) AS a, sum({LARGE}) AS s, count({LARGE}) AS n FROM a": "of values of type int64",

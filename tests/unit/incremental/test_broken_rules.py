@@ -152,7 +152,7 @@ def test_rows_from_outside_their_box_are_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_expressions_over_rows_that_an_outer_join_lacks_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scope, "make_optional", lambda self, side, number: None)
+    monkeypatch.setattr(Scope, "make_optional", lambda self, side, begin, middle: None)
     is_noticed(
         "SELECT coalesce(t.s, 'a') AS x, coalesce(u.s, 'a') AS y, count(*) AS c FROM t FULL JOIN u ON t.k = u.k "
         "GROUP BY 1, 2"
@@ -168,7 +168,7 @@ def test_not_in_over_values_that_may_be_null_is_noticed(monkeypatch: pytest.Monk
 
 
 def test_not_in_over_rows_that_an_outer_join_lacks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scope, "make_optional", lambda self, side, number: None)
+    monkeypatch.setattr(Scope, "make_optional", lambda self, side, begin, middle: None)
     is_noticed("SELECT t.id FROM t LEFT JOIN u ON u.k = t.k WHERE u.id NOT IN (SELECT id FROM w)")
 
 

@@ -79,6 +79,10 @@ VIEWS: Final = {
     "a value of a row": "SELECT id, (SELECT s FROM u WHERE id = 1) AS up FROM t",
     "an expression of a row": "SELECT id, g FROM t WHERE k + 1 > (SELECT k + coalesce(g, 1) AS m FROM u AS z "
     "WHERE id = 2)",
+    "a value of the first row": "SELECT id, g FROM t WHERE g = (SELECT g FROM u ORDER BY g DESC NULLS LAST LIMIT 1)",
+    "a value of one of the first rows": (
+        "SELECT id, (SELECT upper(s) AS x FROM u WHERE k > 0 ORDER BY g DESC NULLS LAST LIMIT 1) AS up FROM t"
+    ),
     "a value of a row, above a group": "SELECT k, count(*) AS n FROM t GROUP BY k HAVING count(*) > (SELECT g FROM u "
     "WHERE u.id = 1)",
     "a join": "SELECT id, k FROM t WHERE k > (SELECT max(u.k) - 1 FROM u JOIN w ON u.k = w.k AND w.g > 0)",
@@ -94,7 +98,8 @@ FULL: Final = {
     "HAVING": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u HAVING count(*) > 1)",
     "groups": "SELECT id FROM t WHERE k > (SELECT max(k) FROM u GROUP BY g)",
     "rows": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u WHERE id = 1)",
-    "one of several rows": "SELECT id FROM t WHERE k > (SELECT k FROM u ORDER BY id LIMIT 1)",
+    "the number of the first rows": "SELECT id FROM t WHERE k > (SELECT count(*) FROM u ORDER BY 1 LIMIT 1)",
+    "whether there are first rows": "SELECT id FROM t WHERE EXISTS (SELECT k FROM u ORDER BY id LIMIT 1)",
     "a row of all columns": "SELECT id FROM t WHERE k > (SELECT * FROM (SELECT k FROM u WHERE id = 1) q)",
     "a function that may be an aggregate": "SELECT id FROM t WHERE k > (SELECT bit_xor(k) FROM u WHERE id = 1)",
     "names around it": "SELECT id FROM t WHERE k > (SELECT max(u.k + t.g) FROM u)",

@@ -1,4 +1,6 @@
-"""Derived tables that are joined by a computed column: KEYS over the internal view that stores their rows."""
+"""Derived tables that are joined by a computed column, or have ORDER BY and LIMIT: KEYS over the internal view that
+stores their rows.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +42,25 @@ VIEWS: Final = {
     "CTE": "WITH m AS (SELECT g, max(k) AS k FROM t GROUP BY g) SELECT m.g, t.id FROM m JOIN t ON t.k = m.k",
     "CTE that is named twice, with names": "WITH m(a, b) AS (SELECT g, max(k) AS k FROM t GROUP BY g) "
     "SELECT m.a, n.a AS c FROM m JOIN m n ON n.b = m.b",
+    "first rows": "SELECT p.id, u.id AS o, u.g FROM (SELECT id, k FROM t ORDER BY g DESC NULLS LAST LIMIT 3) p "
+    "JOIN u ON u.k = p.k",
+    "first rows, all columns": "SELECT p.id, p.s, u.id AS o FROM (SELECT * FROM t ORDER BY id DESC LIMIT 3) p "
+    "LEFT JOIN u ON u.k = p.k",
+    "first rows without their key": "SELECT p.value_1, u.id AS o FROM (SELECT k AS value_1, g AS id FROM t WHERE g > 0 "
+    "ORDER BY g DESC LIMIT 3) p JOIN u ON u.k = p.value_1",
+    "first rows of a join": "SELECT p.k, p.d, u.id AS o FROM (SELECT t.k, w.d FROM t JOIN w ON w.k = t.k "
+    "ORDER BY w.id DESC, t.id LIMIT 3) p JOIN u ON u.k = p.k",
+    "first rows after others": "SELECT u.id, p.g FROM u LEFT JOIN (SELECT k, g FROM t ORDER BY id LIMIT 3 OFFSET 1) p "
+    "ON p.k = u.k",
+    "first rows in IN": "SELECT id, k FROM u WHERE g > 1 OR k IN (SELECT k FROM t ORDER BY g NULLS FIRST, id LIMIT 3)",
+    "first rows in a CTE that is named twice": "WITH p AS (SELECT k, s FROM t ORDER BY g DESC NULLS LAST LIMIT 3) "
+    "SELECT u.id, p.s FROM p JOIN u ON u.k = p.k WHERE u.g IN (SELECT k FROM p)",
+    "first rows, renamed": "SELECT p.b, u.id FROM (SELECT g, k FROM t ORDER BY id DESC LIMIT 3) p(a, b) JOIN u "
+    "ON u.k = p.b AND u.g >= p.a",
+    "groups of first rows": "SELECT k, count(*) AS n, max(g) AS m FROM (SELECT k, g FROM t ORDER BY id DESC LIMIT 4) p "
+    "GROUP BY k",
+    "first rows of two tables": "SELECT id FROM (SELECT id FROM t ORDER BY g LIMIT 2) p UNION ALL SELECT id FROM "
+    "(SELECT id FROM u ORDER BY g LIMIT 2) q",
     "beside a constant": f"SELECT m.g, t.id FROM {LARGEST} JOIN t ON t.k = m.k WHERE t.k < (SELECT max(k) FROM u)",
 }
 FULL: Final = {
@@ -47,6 +68,13 @@ FULL: Final = {
     "join below": "SELECT m.g, t.id FROM (SELECT t.g, max(u.k) AS k FROM t JOIN u ON u.k = t.k GROUP BY t.g) m "
     "JOIN t ON t.k = m.k",
     "window": "SELECT t.id FROM (SELECT id, rank() OVER (PARTITION BY g ORDER BY k) AS r FROM t) m JOIN t ON t.k = m.r",
+    "first rows of groups": "SELECT p.k, u.id FROM (SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n DESC, k "
+    "LIMIT 2) p JOIN u ON u.k = p.k",
+    "first rows of a CTE": "WITH c AS (SELECT id, k FROM t) SELECT p.k, u.id FROM (SELECT k FROM c ORDER BY id "
+    "LIMIT 2) p JOIN u ON u.k = p.k",
+    "all rows, of first rows": "SELECT max(k) AS m FROM (SELECT id, k FROM t ORDER BY id LIMIT 2) p",
+    "first rows with a float": "SELECT p.x, u.id FROM (SELECT k, CAST(g AS DOUBLE) AS x FROM t ORDER BY id LIMIT 2) p "
+    "JOIN u ON u.k = p.k",
     "CTE over a CTE": "WITH c AS (SELECT g, k FROM t), m AS (SELECT g, max(k) AS k FROM c GROUP BY g) "
     "SELECT m.g, t.id FROM m JOIN t ON t.k = m.k",
     "LIMIT around it": "SELECT m.g, t.id FROM ((SELECT g, max(k) AS k FROM t GROUP BY g) ORDER BY g LIMIT 2) m "

@@ -19,7 +19,7 @@ from tests.samples import OF_EACH_VIEW
 from tests.seed import SEED, naming_the_seed
 from tests.unit.incremental.memory import Memory, State, UnequalView, tuples
 from tests.unit.incremental.played import check_fails, counting_rows, declared, is_kept, kept_by, random_states
-from tests.unit.incremental.test_add import BOTH, SUBQUERY, TABLES
+from tests.unit.incremental.test_add import BOTH, RENAMED, TABLES
 
 strategy: Final = import_module("cdc_views.engine.views.strategies.adding.extremes")
 adding: Final = import_module("cdc_views.engine.views.strategies.adding.add")  # the package has a function of that name
@@ -48,7 +48,7 @@ FULL: Final = {
     "SELECT count(DISTINCT (h, s)) AS n FROM a": "not those of a column of each table",
     "SELECT count(DISTINCT v) AS n FROM (SELECT h AS v FROM a UNION ALL SELECT h + 1 FROM b) q": "not those of a",
     "SELECT max(a.h) AS m FROM a FULL JOIN b ON a.h = b.h": "a join",
-    f"SELECT max(h) + 1 AS m FROM {SUBQUERY}": "neither count(*) nor",
+    f"SELECT max(h) + 1 AS m FROM {RENAMED}": "neither count(*) nor",
 }
 
 

@@ -53,6 +53,12 @@ VIEWS: Final = {
     "FROM o) q GROUP BY ROLLUP (q.k, q.g)",
     "left join": f"SELECT i.k, o.g, grouping_id(i.k, o.g) AS level, {TOTALS} FROM o LEFT JOIN i ON "
     "i.id = o.id WHERE o.k IN (SELECT k FROM b) GROUP BY CUBE (i.k, o.g)",
+    "computed group": "SELECT upper(g) AS p, grouping_id(upper(g)) AS level, count(*) AS n FROM o "
+    "GROUP BY ROLLUP (upper(g))",
+    "computed group by its alias": "SELECT coalesce(o.g, '-') AS p, i.k, grouping_id(coalesce(o.g, '-'), i.k) AS "
+    f"level, {TOTALS} FROM {ITEMS} GROUP BY CUBE (p, i.k)",
+    "two parts of one date": "SELECT date_trunc('year', x) AS y, grouping_id(y, m) AS level, count(*) AS n, "
+    "date_trunc('month', x) AS m FROM o GROUP BY GROUPING SETS ((y, m), (y), ())",
     "extremes": f"SELECT o.k, {LEVEL}, o.g, count(*) AS n, max(i.d) AS m, min(i.h) AS l FROM {ITEMS} "
     "GROUP BY CUBE (o.k, o.g)",
 }
@@ -68,23 +74,39 @@ STORED: Final = {
     "having": "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k) HAVING count(*) > 2",
     "having of all kinds": f"SELECT o.k AS key, o.g, {TOTALS} FROM {ITEMS} GROUP BY CUBE (o.k, o.g) "
     "HAVING (n > 1 OR grouping(o.g) = 1) AND o.k IS NOT NULL AND count(i.d) < 9",
+    "derived table": "SELECT k, g, count(*) AS n FROM (SELECT k, upper(g) AS g FROM o WHERE k > 0) q "
+    "GROUP BY ROLLUP (k, g)",
+    "columns with one value": "SELECT x, y, count(*) AS n FROM (SELECT k AS x, k AS y FROM o) q GROUP BY ROLLUP (x, y)",
+    "CTE": "WITH q AS (SELECT k, g FROM o WHERE EXISTS (SELECT 1 FROM i WHERE i.id = o.id)) SELECT a.k, b.g, "
+    "count(*) AS n FROM q a JOIN q b ON b.k = a.k GROUP BY CUBE (a.k, b.g) HAVING count(*) < 9",
+    "joins in parentheses": "SELECT o.k, count(*) - 1 AS n, count(*) AS m FROM (o JOIN i ON i.id = o.id) "
+    "GROUP BY CUBE (o.k)",
+    "computed group without its level": "SELECT upper(g) AS p, k, count(*) AS n FROM o GROUP BY ROLLUP (upper(g), k)",
+    "computed groups by their aliases": "SELECT date_trunc('year', x) AS y, lower(g) AS p, count(*) AS n FROM o "
+    "GROUP BY ROLLUP (y, p)",
+    "computed from computed groups": "SELECT lower(upper(g)) AS p, g, concat('-', upper(g)) AS q, max(k) + 1 AS m, "
+    "count(*) AS n FROM o GROUP BY ROLLUP (upper(g), g) HAVING upper(g) IS NOT NULL AND count(*) > 1",
     "having by the name of a column": "SELECT k, count(*) AS n FROM o GROUP BY ROLLUP (k) HAVING k > 1",
     "computed from totals": "SELECT x.k, coalesce(max(x.h), -1) - count(*) AS m, count(*) AS n, "
     "CASE WHEN x.k IS NULL THEN 'none or all' END AS of FROM i x JOIN i y ON y.k = x.k GROUP BY ROLLUP (x.k)",
     "grouped column in a total": "SELECT k, count(k) AS m, max(k) AS l, count(*) AS n FROM o GROUP BY ROLLUP (k)",
 }
 FULL: Final = {
-    "SELECT k, count(*) AS n FROM (SELECT k, g FROM o) q GROUP BY CUBE (k)": "columns without NULL",
-    "SELECT k, g, count(*) AS n FROM (SELECT k, g FROM o) q GROUP BY ROLLUP (k, g)": "grouping_id() in SELECT",
-    "SELECT k, grouping_id(k) AS level, count(g) AS n FROM (SELECT k, g FROM o) q GROUP BY ROLLUP (k)": "no count(*)",
-    "SELECT k, grouping_id(k) AS level, count(*) AS n FROM (SELECT k FROM o) q GROUP BY ROLLUP (k) HAVING count(*) > 1":
+    "SELECT k, count(*) AS n FROM o AS q(id, k, g, x) GROUP BY CUBE (k)": "columns without NULL",
+    "SELECT k, g, count(*) AS n FROM o AS q(id, k, g, x) GROUP BY ROLLUP (k, g)": "grouping_id() in SELECT",
+    "SELECT k, grouping_id(k) AS level, count(g) AS n FROM o AS q(id, k, g, x) GROUP BY ROLLUP (k)": "no count(*)",
+    "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o AS q(id, k, g, x) GROUP BY ROLLUP (k) HAVING count(*) > 1":
     "HAVING",
-    "SELECT count(*) AS n FROM o GROUP BY ROLLUP (k)": "all of their columns",
-    "SELECT k % 2 AS p, count(*) AS n FROM o GROUP BY ROLLUP (k)": "all of their columns",
+    "SELECT count(*) AS n FROM o GROUP BY ROLLUP (k)": "all of their groups",
+    "SELECT k % 2 AS p, count(*) AS n FROM o GROUP BY ROLLUP (k)": "all of their groups",
     "SELECT DISTINCT k, count(*) AS n FROM o GROUP BY ROLLUP (k, g)": "DISTINCT",
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY GROUPING SETS ((k), (k))": "no set twice",
     "SELECT k, grouping_id(k) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k, o.k)": "no set twice",
-    "SELECT k % 2 AS p, grouping_id(k % 2) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k % 2)": "unchanged",
+    "SELECT k % 2 AS p, grouping_id(k % 2) AS level, count(*) AS n FROM o GROUP BY ROLLUP (k % 2)": "function calls",
+    "SELECT upper(g) AS p, grouping_id(upper(g)) AS level, count(*) AS n FROM o GROUP BY ROLLUP (upper(g), upper(o.g))":
+    "no set twice",
+    "SELECT upper(g) AS p, grouping_id(upper(g)) AS level, count(*) AS n FROM o GROUP BY ROLLUP (upper(g), ucase(g))":
+    "no set twice",
     "SELECT k, grouping_id(k) AS level, count(*) AS n, count(DISTINCT g) AS m FROM o GROUP BY ROLLUP (k)": "neither",
     "SELECT o.k, max(o.id) AS g, count(*) AS n FROM o GROUP BY ROLLUP (o.k) HAVING g > 1": "HAVING",
     "SELECT o.k, max(o.x) AS x, count(*) AS n FROM o GROUP BY ROLLUP (o.k) HAVING count(x) > 1": "HAVING",

@@ -137,13 +137,11 @@ def test_star_of_a_table_with_merged_columns_is_not_by_keys() -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT t.id, t.g, u.s FROM t JOIN (u) ON t.id = u.k",
-        "SELECT t.id, t.g, u.s FROM t JOIN (u JOIN w ON u.k = w.k) ON t.g = u.k",
-        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM (u) WHERE u.k = t.g)",
-        "SELECT id, (SELECT count(*) FROM (u)) AS n FROM t",
-        "SELECT count(*) AS n FROM (t)",
-        "SELECT count(*) AS n FROM (SELECT k FROM t UNION ALL SELECT k FROM (u)) q",
-        "WITH q AS (SELECT k FROM u) SELECT t.id, q.k FROM t JOIN (q) ON q.k = t.id",
+        "SELECT count(*) AS n FROM (t JOIN u ON u.k = t.k) AS q",
+        "SELECT t.id FROM t WHERE EXISTS (SELECT 1 FROM (u) AS q WHERE q.k = t.g)",
+        "SELECT count(*) AS n FROM (SELECT k FROM t UNION ALL SELECT k FROM (u) AS q) p",
+        "SELECT t.id, u.id AS o, w.id AS p FROM t JOIN (u JOIN w USING (k)) ON t.k = u.k",
+        "SELECT t.id, u.id AS o, w.id AS p FROM t LEFT JOIN (u JOIN w ON w.g = u.g) USING (s)",
     ],
 )
 def test_table_in_parentheses_is_not_overlooked(sql: str) -> None:

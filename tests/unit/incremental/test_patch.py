@@ -56,6 +56,14 @@ VIEWS: Final = {
     "> 0) q ON q.a = f.k) z WHERE n <= 2",
     "shown on both sides": "SELECT x.g, x.id, x.s AS one, y.id AS other, y.s AS two FROM p x JOIN p y ON y.a = x.id "
     "QUALIFY row_number() OVER (PARTITION BY x.g ORDER BY y.g NULLS FIRST, x.id, y.id) <= 2",
+    "CTE": f"WITH q AS (SELECT f.id AS reader, f.k, p.id, p.s, {PLACE} AS n FROM {FEED}) SELECT * FROM q WHERE n <= 2",
+    "CTE over a CTE": "WITH c AS (SELECT id, g, a FROM p WHERE a > 0), q AS (SELECT c.g, c.id, u.s, row_number() OVER "
+    "(PARTITION BY c.g ORDER BY c.a DESC, c.id) AS n FROM c JOIN u ON u.id = c.a) SELECT r.g, r.id, r.s, r.n FROM q "
+    "r WHERE r.n < 3",
+    "derived table over a CTE": "WITH c AS (SELECT id, g FROM p WHERE a > 0) SELECT g, id FROM (SELECT g, id, "
+    "row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM c) q WHERE n <= 2",
+    "qualified over a CTE": "WITH c AS (SELECT id, g FROM p WHERE a > 0) SELECT g, id FROM c QUALIFY row_number() OVER "
+    "(PARTITION BY g ORDER BY id DESC) <= 2",
     "place in an expression": f"SELECT reader, post, k, CASE WHEN n = 1 THEN 'first' END AS c FROM (SELECT f.id AS "
     f"reader, f.k, p.id AS post, {PLACE} AS n FROM {FEED}) q WHERE n <= 2",
 }
@@ -64,6 +72,10 @@ OTHERS: Final = {
     "BY id) AS n FROM p) q WHERE n <= 2",
     "column of PARTITION BY not selected": "SELECT g, id FROM (SELECT g, s, id, row_number() OVER (PARTITION BY g, s "
     "ORDER BY id) AS n FROM p) q WHERE n <= 2",
+    "CTE with other names": "WITH q(x, y, z) AS (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS n "
+    "FROM p) SELECT x, y FROM q WHERE z <= 2",
+    "CTE of a CTE": "WITH c AS (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM p), q AS "
+    "(SELECT * FROM c) SELECT g, id FROM q WHERE n <= 2",
     "another condition": "SELECT g, id FROM (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM p) "
     "q WHERE n <= 2 AND id > 1",
     "second rows": "SELECT g, id FROM (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY id) AS n FROM p) q "

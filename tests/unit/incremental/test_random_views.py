@@ -26,6 +26,7 @@ OPERATORS: Final = {
     "LEFT LATERAL", "LIMIT in LATERAL", "group expression", "ordered list", "IN as a value", "expression alone",
     "correlation by expressions", "uncorrelated subquery", "window by another column", "total", "stored totals",
     "QUALIFY", "top-k", "ORDER BY LIMIT", "EXISTS as a value", "NOT IN", "GROUPING SETS",
+    "first rows below", "join in parentheses", "computed group of sets",
 }  # fmt: skip
 
 

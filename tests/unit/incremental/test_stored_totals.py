@@ -32,12 +32,15 @@ VIEWS: Final = {
     "having alone": "SELECT 1 AS one FROM i HAVING max(h) > 1",
     "different values": "SELECT count(DISTINCT k) + 0 AS m, count(*) AS n FROM i WHERE h > 0 OR h IS NULL",
     "join": f"SELECT coalesce(max(i.d), 0) - 1 AS m, count(*) - count(i.h) AS n FROM {ITEMS} WHERE o.k IS NOT NULL",
+    "derived table": "SELECT max(h) + 1 AS m, count(*) AS n FROM (SELECT h FROM i WHERE h > 0) q",
+    "groups below": "SELECT max(c) - min(c) AS m, count(*) * 2 AS n FROM (SELECT k, count(*) AS c FROM o GROUP BY k) q",
+    "CTE": "WITH q AS (SELECT h, k FROM i WHERE h > 0) SELECT max(h) - min(h) AS m FROM q JOIN o ON o.k = q.k",
     "left join": "SELECT count(*) - count(i.id) AS without FROM o LEFT JOIN i ON i.id = o.id",
 }
 FULL: Final = {
     "SELECT max(g) || 'x' AS g FROM o": "neither count(*)",
     "SELECT max(h) + (SELECT count(*) FROM o) AS m FROM i": "subquery",
-    "SELECT max(h) + 1 AS m FROM (SELECT h FROM i) q": "neither count(*)",
+    "SELECT max(h) + 1 AS m FROM i AS q(id, k, h, d)": "neither count(*)",
     "SELECT DISTINCT max(h) + 1 AS m FROM i": "DISTINCT",
     "SELECT max(h) AS k FROM i HAVING k > 1": "HAVING",
     "SELECT max(h) + product(h) AS m FROM i": "neither count(*)",

@@ -14,6 +14,36 @@ TABLES: Final = (
 )
 
 VIEWS: Final = {
+    "table in parentheses": "SELECT t.id, t.g, u.s FROM t JOIN (u) ON t.id = u.k",
+    "joins in parentheses": "SELECT t.id, t.g, u.s FROM t JOIN (u JOIN (w) ON u.k = w.k) ON t.g = u.k",
+    "first joins in parentheses": (
+        "SELECT t.id, u.id AS o, w.id AS p FROM ((t JOIN u ON t.k = u.k) LEFT JOIN w ON w.k = u.k)"
+    ),
+    "left join with inner joins": (
+        "SELECT t.id, u.id AS o, w.id AS p, t.s FROM t LEFT JOIN (u JOIN w ON w.k = u.k AND u.g > 0) ON t.k = u.k"
+    ),
+    "left join with left joins": (
+        "SELECT t.id, u.id AS o, w.id AS p, x.id AS q FROM t LEFT JOIN (u LEFT JOIN (w JOIN t x ON x.id = w.id) "
+        "ON w.k = u.k) ON t.k = u.k WHERE t.g > 0 OR x.id IS NULL"
+    ),
+    "right join with a left join": (
+        "SELECT t.id, u.id AS o, w.id AS p FROM t RIGHT JOIN (u LEFT JOIN w ON w.k = u.k) ON t.k = u.k"
+    ),
+    "full join with an inner join": (
+        "SELECT t.id, u.id AS o, w.id AS p FROM t FULL JOIN (u JOIN w ON w.k = u.k) ON t.k = u.k"
+    ),
+    "inner join with a left join": (
+        "SELECT t.id, u.id AS o, w.id AS p FROM t JOIN (u LEFT JOIN w ON w.k = u.k) ON t.k = u.k"
+    ),
+    "semi join with an inner join": "SELECT t.id FROM t SEMI JOIN (u JOIN w ON w.k = u.k) ON t.k = u.k",
+    "subquery in parentheses": (
+        "SELECT t.id, q.id AS o, w.d FROM t LEFT JOIN ((SELECT id, k FROM u WHERE g > 0) q JOIN w ON w.k = q.k) "
+        "ON t.k = q.k"
+    ),
+    "not in over a join that may be missing": (
+        "SELECT t.id, u.id AS o FROM t LEFT JOIN (u JOIN w ON w.k = u.k) ON t.k = u.k "
+        "WHERE NOT EXISTS (SELECT 1 FROM t x WHERE x.k = w.g)"
+    ),
     "inner join below a join": (
         "SELECT t.id, q.g FROM t JOIN (SELECT u.id, u.g, u.k FROM u JOIN w ON u.k = w.k) q ON t.k = q.id"
     ),

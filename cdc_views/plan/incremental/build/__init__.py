@@ -11,7 +11,7 @@ query.py        SELECTs and set operations
 
 from __future__ import annotations
 
-from cdc_views.plan.incremental.build.context import Built, LeafOf, start_of
+from cdc_views.plan.incremental.build.context import Built, LeafOf
 from cdc_views.plan.incremental.build.query import build, build_from
 
-__all__ = ["Built", "LeafOf", "build", "build_from", "start_of"]
+__all__ = ["Built", "LeafOf", "build", "build_from"]

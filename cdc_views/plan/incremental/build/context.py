@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.columns import Column, Leaf, Path
+from cdc_views.plan.incremental.columns import Column, Leaf, Path, start_of
 from cdc_views.plan.incremental.expressions.known import Expressions
 from cdc_views.plan.incremental.operators import Constant, Operator
 from cdc_views.plan.incremental.restrictions import NotIncremental
@@ -56,10 +56,17 @@ class Context:
     path: Path = ()
     outer: Scope | None = None
 
+    def cte(self, node: exp.Expr) -> Cte | None:
+        """The CTE that an item of FROM names."""
+        is_name = isinstance(node, exp.Table) and not node.args.get("db")
+        return self.ctes.get(node.name.lower()) if is_name else None
 
-def start_of(table: exp.Table) -> int:
-    """The offset at which the text names a table."""
-    return min(int(part.meta["start"]) for part in table.parts if "start" in part.meta)
+    def inside(self, node: exp.Expr) -> Context:
+        """The context inside of an item of FROM: that of the CTE that it names, or this one."""
+        cte = self.cte(node)
+        if cte is None or not isinstance(node, exp.Table):
+            return replace(self, outer=None)
+        return replace(cte.context, path=(*self.path, start_of(node)), outer=None)
 
 
 def with_ctes(query: exp.Expr, context: Context) -> Context:

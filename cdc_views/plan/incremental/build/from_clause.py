@@ -8,14 +8,24 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, Cte, renamed, start_of, want
-from cdc_views.plan.incremental.columns import Column, Origin, are_comparable
+from cdc_views.plan.incremental.build.context import NOTHING, Built, Context, renamed, want
+from cdc_views.plan.incremental.columns import Column, Origin, are_comparable, start_of
 from cdc_views.plan.incremental.expressions.one_row import may_stand_alone
-from cdc_views.plan.incremental.operators import Dependent, Equality, FullJoin, InnerJoin, Operator, OuterJoin, Scan
+from cdc_views.plan.incremental.operators import (
+    Dependent,
+    Equality,
+    FullJoin,
+    InnerJoin,
+    Operator,
+    OuterJoin,
+    Scan,
+    named_leaves,
+)
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Derived, Scope, Source, conjuncts
+from cdc_views.views.join_parentheses import joins_inside
 
-_NAMING: Final = frozenset({"this", "alias"})
+_NAMING: Final = frozenset({"this", "alias", "joins"})  # joins inside of parentheses follow their first item
 
 
 class From:
@@ -27,14 +37,23 @@ class From:
         self.laterals: list[exp.Expr] = []
 
     def build(self, select: exp.Select) -> Operator:
-        """Build the joins, from left to right; inner joins in a row are one operator."""
+        """Build the joins, and what WHERE says about them."""
         from_ = select.args.get("from_")
         if from_ is None:
             return NOTHING
-        joins = select.args.get("joins") or []
-        if any(node.args.get("pivots") for node in (from_.this, *(join.this for join in joins))):
-            raise NotIncremental("PIVOT")
-        operators = [self._source(from_.this)]
+        where = select.args.get("where")
+        filters = [where.this if where else None]
+        operator = self._joins(from_.this, select.args.get("joins") or [], filters)
+        for lateral in select.args.get("laterals") or ():
+            names = [column.name for column in lateral.args["alias"].columns]
+            self.scope.sources.append(_relation(lateral, map(Column, names)))
+        self.scope.require(filters)
+        return _with_equalities(operator, self._equalities(filters))
+
+    def _joins(self, first: exp.Expr, joins: Sequence[exp.Join], filters: Sequence[exp.Expr | None] = ()) -> Operator:
+        """Build joins from left to right; inner joins in a row are one operator."""
+        begin = len(self.scope.sources)
+        operators = [self._source(first)]
         conditions: list[exp.Expr | None] = []
         equalities: list[Equality] = []
         for join in joins:
@@ -47,16 +66,9 @@ class From:
                 conditions.append(join.args.get("on"))
             else:
                 # The conditions of WHERE hold only after the outer join.
-                operators = [self._outer(self._inner(operators, equalities, conditions), join)]
+                operators = [self._outer(self._inner(operators, equalities, conditions), join, begin)]
                 conditions, equalities = [], []
-        where = select.args.get("where")
-        filters = [where.this if where else None]
-        operator = self._inner(operators, equalities, conditions, filters)
-        for lateral in select.args.get("laterals") or ():
-            names = [column.name for column in lateral.args["alias"].columns]
-            self.scope.sources.append(_relation(lateral, map(Column, names)))
-        self.scope.require(filters)
-        return _with_equalities(operator, self._equalities(filters))
+        return self._inner(operators, equalities, conditions, filters)
 
     def resolve(self, node: exp.Expr) -> Column | None:
         """The column of this FROM that an expression names, or the stored values of an expression over it."""
@@ -69,6 +81,14 @@ class From:
 
     def _source(self, node: exp.Expr) -> Operator:
         """Build an item of FROM and add it to the scope."""
+        if node.args.get("pivots"):
+            raise NotIncremental("PIVOT")
+        inside = joins_inside(node)
+        if inside is not None:
+            first, joins = inside
+            if any(join.args.get("using") or join.method or isinstance(join.this, exp.Lateral) for join in joins):
+                raise NotIncremental("USING, NATURAL or LATERAL in parentheses")
+            return self._joins(first, joins)
         built = self._item(node)
         alias = node.args.get("alias")
         if isinstance(node, exp.Table | exp.Subquery) and alias:
@@ -83,37 +103,28 @@ class From:
     def _item(self, node: exp.Expr) -> Built:
         context = self._context
         if isinstance(node, exp.Subquery):
-            if node.args.get("joins"):
-                raise NotIncremental("a join in parentheses")
             select = self._select(node)
-            inside = replace(context, outer=None)
-            return (self._stored(select, inside) if select is not None else None) or context.query(node, inside)
+            inside = context.inside(node)
+            return context.query(node, inside) if select is None else _derived(node, select, inside)
         if isinstance(node, exp.Values | exp.Unnest):
             return Built(NOTHING, None)
-        if not isinstance(node, exp.Table) or node.args.get("joins"):
+        if not isinstance(node, exp.Table):
             raise NotIncremental("an item of FROM that is neither a table nor a query")
         if node.args.get("sample"):
             raise NotIncremental("TABLESAMPLE")
         if not isinstance(node.this, exp.Identifier | exp.Dot):
             return Built(NOTHING, None)  # a function that makes rows
-        path = (*context.path, start_of(node))
-        cte = self._cte(node)
+        cte = context.cte(node)
         if cte is not None:
-            inside = replace(cte.context, path=path, outer=None)
-            return renamed(self._stored(cte.query, inside) or context.query(cte.query, inside), cte.names)
-        leaf = context.leaf_of(node, path)
+            return renamed(_derived(cte.query, cte.query, context.inside(node)), cte.names)
+        leaf = context.leaf_of(node, (*context.path, start_of(node)))
         return Built(context.expressions.scanned(leaf), Scan(leaf).columns, leaf)
-
-    def _cte(self, node: exp.Expr) -> Cte | None:
-        """The CTE that an item of FROM names."""
-        is_name = isinstance(node, exp.Table) and not node.args.get("db")
-        return self._context.ctes.get(node.name.lower()) if is_name else None
 
     def _select(self, node: exp.Expr) -> exp.Expr | None:
         """The query that an item of FROM stands for, if it adds nothing but names to it."""
         if isinstance(node, exp.Subquery):
             return node.this if not any(each for name, each in node.args.items() if name not in _NAMING) else None
-        cte = self._cte(node)
+        cte = self._context.cte(node)
         return cte.query if cte is not None else None
 
     def _derived(self, node: exp.Expr, built: Built) -> Derived | None:
@@ -121,15 +132,6 @@ class From:
         if select is None or len(sources) != 1:
             return None
         return Derived(select, *sources)
-
-    def _stored(self, select: exp.Expr, inside: Context) -> Built | None:
-        """The rows of an internal view that stores those of a query, or the one row of a query, which is constant."""
-        leaf = inside.expressions.table(select, inside.path)
-        if leaf is not None:
-            return Built(Scan(leaf), Scan(leaf).columns)
-        if not has_stored_row(select, inside):
-            return None
-        return Built(NOTHING, [Column(item.alias) for item in select.expressions])
 
     def _lateral(self, operator: Operator, lateral: exp.Lateral) -> Operator:
         query = lateral.this
@@ -143,7 +145,8 @@ class From:
         self.scope.sources.append(_relation(lateral, map(Column, names)))
         return operator
 
-    def _outer(self, left: Operator, join: exp.Join) -> Operator:
+    def _outer(self, left: Operator, join: exp.Join, begin: int) -> Operator:
+        """Build an outer, semi or anti join; the relations of its left side are those from `begin` on."""
         before = len(self.scope.sources)
         right = self._source(join.this)
         merged = self._using(join)
@@ -151,7 +154,7 @@ class From:
         if not found:
             self._want([join.args.get("on")])
         if join.kind not in ("SEMI", "ANTI"):
-            self.scope.make_optional(join.side, before)
+            self.scope.make_optional(join.side, begin, before)
         if join.args.get("on") is not None and any(join.args["on"].find_all(exp.Query)):
             raise NotIncremental("a subquery in the condition of an outer join")
         turned = (each if _is_below(each.left, left) else each.turned() for each in found)
@@ -161,7 +164,8 @@ class From:
             if _is_below(each.left, left) and not _is_below(each.right, left) and each.is_between(left, right)
         )
         if join.kind in ("SEMI", "ANTI"):
-            self.scope.sources[before].is_hidden = True
+            for source in self.scope.sources[before:]:
+                source.is_hidden = True
         if not right.leaves and join.side not in ("RIGHT", "FULL"):
             return left  # each row by itself decides which of the constant rows it joins
         if not equalities:
@@ -176,6 +180,8 @@ class From:
 
     def _using(self, join: exp.Join) -> list[Equality]:
         """Merge the columns of USING or NATURAL; returns their equalities, the left column first."""
+        if joins_inside(join.this) is not None and (join.args.get("using") or join.method):
+            raise NotIncremental("USING or NATURAL beside a join in parentheses")
         *left, right = self.scope.sources
         names = [column.name for column in join.args.get("using") or ()]
         if join.method == "NATURAL":
@@ -244,6 +250,18 @@ def _relation(node: exp.Expr, columns: Iterable[Column]) -> Source:
     return Source(node.alias_or_name.lower(), known, has_more=not known or not all(each.name for each in known))
 
 
+def rows_of(query: exp.Expr, select: exp.Expr, context: Context) -> Built:
+    """The rows of a query: those that an internal view has, or could have. `select` is what the query consists of."""
+    stored = context.expressions.table(select, context.path)
+    if stored is not None:
+        leaf, columns = stored
+        return Built(Scan(leaf), Scan(leaf).columns[:columns])
+    built = context.query(query, context)
+    if select.args.get("limit") is not None:
+        context.expressions.want_first_rows(select, named_leaves(built.operator), built.columns or ())
+    return built
+
+
 def has_stored_row(query: exp.Expr, context: Context) -> bool:
     """Whether a query has one row, which does not depend on the rows around it, and is stored."""
     if not isinstance(query, exp.Select) or not may_stand_alone(query):
@@ -251,6 +269,13 @@ def has_stored_row(query: exp.Expr, context: Context) -> bool:
     frame = From(replace(context, outer=None))
     leaves = sorted(frame.build(query).leaves, key=lambda leaf: leaf.path)
     return context.expressions.has_row(query, frame.scope, leaves, context.path)
+
+
+def _derived(query: exp.Expr, select: exp.Expr, context: Context) -> Built:
+    """The rows of a derived table; one row, which is constant, is no operator."""
+    if has_stored_row(select, context):
+        return Built(NOTHING, [Column(item.alias) for item in select.expressions])
+    return rows_of(query, select, context)
 
 
 def _is_inner(join: exp.Join) -> bool:

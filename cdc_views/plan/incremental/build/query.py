@@ -38,12 +38,19 @@ def build(tree: exp.Query, leaf_of: LeafOf, expressions: Expressions, *, by_rows
     return _query(tree, Context(leaf_of, expressions, _query, dependent, by_rows))
 
 
-def build_from(select: exp.Select, leaf_of: LeafOf, expressions: Expressions) -> tuple[Operator, Scope]:
+def build_from(
+    select: exp.Select, leaf_of: LeafOf, expressions: Expressions, around: exp.Select | None = None
+) -> tuple[Operator, Scope]:
     """Build the FROM and WHERE of a query that is one SELECT, with the subqueries of its expressions.
 
-    Returns also what names stand for in it. Raises NotIncremental for a construct that has no operator.
+    `around` is the query that has it as its only derived table, if there is one. Returns also what names stand for in
+    it. Raises NotIncremental for a construct that has no operator.
     """
-    context = with_ctes(select, Context(leaf_of, expressions, _query, dependent))
+    context = Context(leaf_of, expressions, _query, dependent)
+    if around is not None:
+        context = with_ctes(around, context)
+        context = context.inside(around.args["from_"].this)
+    context = with_ctes(select, context)
     frame = From(context)
     operator, lacking = _with_subqueries(select, frame.build(select), frame, context)
     if lacking is not None:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from cdc_views.plan.facts.keys import nested_queries
 from cdc_views.plan.incremental.build.context import Context, want, want_all, with_ctes
-from cdc_views.plan.incremental.build.from_clause import From, has_stored_row
+from cdc_views.plan.incremental.build.from_clause import From, has_stored_row, rows_of
 from cdc_views.plan.incremental.columns import Column, are_comparable
 from cdc_views.plan.incremental.operators import Dependent, Equality, Operator
 from cdc_views.plan.incremental.operators.operator import passes
@@ -83,7 +83,7 @@ def _in_values(holder: exp.In, query: exp.Expr, context: Context, outer: Operato
     """
     scope = context.outer
     assert scope is not None
-    built = context.query(query, context)
+    built = rows_of(query, query, context)
     values = holder.this.expressions if isinstance(holder.this, exp.Tuple) else [holder.this]
     found = built.columns if built.columns is not None and len(built.columns) == len(values) else [None] * len(values)
     known = [scope.resolve(value) or context.expressions.column(value, scope) for value in values]

@@ -35,10 +35,10 @@ from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
 from cdc_views.plan.incremental.delta_plans.linear import require_only
 from cdc_views.plan.incremental.expressions.known import Expressions
-from cdc_views.plan.incremental.operators import Operator
+from cdc_views.plan.incremental.operators import Operator, named_leaves
 from cdc_views.plan.incremental.restrictions import Lookup, NotIncremental
 from cdc_views.plan.incremental.scope import Scope
-from cdc_views.plan.incremental.strategy import MOST_LOOKUPS, Handle, KeysPlan, handle_of, named_leaves
+from cdc_views.plan.incremental.strategy import MOST_LOOKUPS, Handle, KeysPlan, handle_of
 from cdc_views.views.references import ParsedQuery
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group", "with_", "hint"})

@@ -55,7 +55,7 @@ from cdc_views.views.references import ParsedQuery
 from cdc_views.views.selected import given_name
 from cdc_views.views.text import has_collation
 
-_OF_SELECT: Final = frozenset({"expressions", "from_", "joins", "where", "order", "limit", "offset"})
+_OF_SELECT: Final = frozenset({"with_", "expressions", "from_", "joins", "where", "order", "limit", "offset"})
 
 
 def first_rows_plan(

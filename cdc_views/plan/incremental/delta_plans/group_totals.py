@@ -51,7 +51,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cdc_views.plan.facts.grouping_sets import SETS_BEHIND, columns_of_sets, is_grouping
+from cdc_views.plan.facts.grouping_sets import SETS_BEHIND, GroupsOfSets, is_grouping
 from cdc_views.plan.incremental.build import LeafOf, build_from
 from cdc_views.plan.incremental.columns import Leaf, Path, is_exact
 from cdc_views.plan.incremental.delta_plans.affected_rows import ChangedFrom, RowsOf, require_row_by_row
@@ -67,7 +67,7 @@ from cdc_views.plan.incremental.strategy import KeysPlan
 from cdc_views.views.expression_text import Texts
 from cdc_views.views.references import ParsedQuery
 
-_OF_GROUPED: Final = frozenset({"expressions", "from_", "joins", "laterals", "where", "group"})
+_OF_GROUPED: Final = frozenset({"with_", "expressions", "from_", "joins", "laterals", "where", "group"})
 _OF_GROUP: Final = frozenset({"expressions"})
 _OF_SETS: Final = _OF_GROUP.union(SETS_BEHIND)
 
@@ -132,21 +132,23 @@ def sets_plan(query: ParsedQuery, rows_of: RowsOf, columns: Mapping[str, str], k
     Raises NotIncremental with the reason for FULL.
     """
     try:
-        select, group = _grouped(query, _OF_SETS)
+        select, _ = _grouped(query, _OF_SETS)
         rows = rows_of(select)
         scope = rows.scope
-        wanted = columns_of_sets(group, scope.origin_of)
+        texts = Texts(query)
+        groups = GroupsOfSets(select, scope.name_of, scope.has, texts)
+        wanted = groups.all()
         if wanted is None or key is None:
             raise NotIncremental(
-                "wanted all of their columns, unchanged from tables, and grouping_id() in SELECT, and no set twice; "
-                "or in place of grouping_id() columns without NULL"
+                "wanted all of their groups, which are columns of tables or function calls over these, and "
+                "grouping_id() in SELECT, and no set twice; or in place of grouping_id() columns without NULL"
             )
         items = items_of(select, columns)
-        plain = [name for name, item in items.items() if scope.origin_of(item.unalias()) in wanted]
+        plain = [name for name, item in items.items() if groups.of(item.unalias()) in wanted]
         levels = [name for name, item in items.items() if is_grouping(item.unalias())]
         if not {*key} <= {*plain, *levels} or not all(is_exact(columns[name]) for name in key):
             raise NotIncremental("groups of floating-point values, or of values of a nested type")
-        return _plan(select, rows, columns, [*plain, *levels], key, None, Texts(query))
+        return _plan(select, rows, columns, [*plain, *levels], key, None, texts)
     except NotIncremental as reason:
         raise NotIncremental(f"grouping sets that cannot be added up: {reason}") from None
 

@@ -49,9 +49,9 @@ from cdc_views.plan.incremental.strategy import KeysPlan, equal_to, outputs_of
 from cdc_views.views.expression_text import Texts
 from cdc_views.views.references import ParsedQuery
 
-_OF_OUTER: Final = frozenset({"expressions", "from_", "where"})
+_OF_OUTER: Final = frozenset({"with_", "expressions", "from_", "where"})
 _OF_SUBQUERY: Final = frozenset({"this", "alias"})
-_OF_NUMBERED: Final = frozenset({"expressions", "from_", "joins", "where", "windows", "qualify"})
+_OF_NUMBERED: Final = frozenset({"with_", "expressions", "from_", "joins", "where", "windows", "qualify"})
 _STORED: Final = "stored rows"
 
 _Carried = Mapping[Leaf, Mapping[str, str]]
@@ -107,12 +107,14 @@ class PatchPlan:
 @dataclass(frozen=True)
 class _Numbered:
     """The SELECT whose rows are numbered, the columns that it partitions by, and k. `places` are where the view has
-    the number among its columns."""
+    the number among its columns; `around` is its query, if that is another one.
+    """
 
     select: exp.Select
     partition: Sequence[exp.Expr]
     most: int
     places: Sequence[int]
+    around: exp.Select | None = None
 
 
 def patch_plan(
@@ -130,7 +132,7 @@ def patch_plan(
     """
     leaf_of = leaf_among(keys.leaves)
     numbered = _numbered(query.tree, Texts(query))
-    operator, scope = build_from(numbered.select, leaf_of, Expressions(query))
+    operator, scope = build_from(numbered.select, leaf_of, Expressions(query), numbered.around)
     require_multilinear(operator, numbered.select)
     require_handle(numbered.partition, scope, keys)
     built = build(query.tree, leaf_of, Expressions(query))
@@ -200,12 +202,12 @@ def _numbered(tree: exp.Expr, texts: Texts) -> _Numbered:
     require_rows(tree)
     source = tree.args["from_"].this if tree.args.get("from_") else None
     where = tree.args.get("where")
-    if not isinstance(source, exp.Subquery) or not isinstance(source.this, exp.Select) or where is None:
+    select = _derived(source, tree)
+    if source is None or select is None or where is None:
         raise NotIncremental("no condition on row_number()")
     require_only(source, _OF_SUBQUERY)
     if source.alias_column_names or any(isinstance(node, exp.Window) for node in own_nodes(tree)):
         raise NotIncremental("another window, or other names of columns")
-    select = source.this
     window, partition = _window(select, texts)
     names = [item.alias.lower() for item in select.expressions if texts.are_same(item.unalias(), window)]
     if len(names) != 1 or [item.alias_or_name.lower() for item in select.expressions].count(names[0]) != 1:
@@ -213,10 +215,23 @@ def _numbered(tree: exp.Expr, texts: Texts) -> _Numbered:
 
     def is_place(node: exp.Expr) -> bool:
         is_named = isinstance(node, exp.Column) and node.name.lower() == names[0] and not node.args.get("db")
-        return is_named and node.text("table").lower() in ("", source.alias.lower())
+        return is_named and node.text("table").lower() in ("", source.alias_or_name.lower())
 
     places = [number for number, item in enumerate(tree.expressions) if is_place(item.unalias())]
-    return _Numbered(select, partition, _most(where.this, is_place), [] if _has_star(tree) else places)
+    return _Numbered(select, partition, _most(where.this, is_place), [] if _has_star(tree) else places, tree)
+
+
+def _derived(source: exp.Expr | None, tree: exp.Select) -> exp.Select | None:
+    """The SELECT that an item of FROM is, or that it names as a CTE without names for its columns."""
+    if isinstance(source, exp.Subquery):
+        return source.this if isinstance(source.this, exp.Select) else None
+    with_ = tree.args.get("with_")
+    if not isinstance(source, exp.Table) or source.args.get("db") or not isinstance(with_, exp.With):
+        return None
+    named = [cte for cte in with_.expressions if cte.alias.lower() == source.name.lower()]
+    if len(named) != 1 or named[0].args["alias"].columns or not isinstance(named[0].this, exp.Select):
+        return None
+    return named[0].this
 
 
 def _qualified(select: exp.Select, texts: Texts) -> _Numbered:

@@ -1,4 +1,5 @@
-"""Derived tables whose rows an internal view stores: those that are joined by a column that they compute.
+"""Derived tables whose rows an internal view stores: those that are joined by a column that they compute, and those
+with ORDER BY and LIMIT.
 
     SELECT m.category_id, p.id
     FROM (SELECT category_id, max(price) AS price FROM products GROUP BY category_id) m
@@ -13,31 +14,53 @@ Such a derived table is a subquery of FROM or a CTE, and groups the rows of one 
 maintained in the same epoch, before the view, and must not be FULL. Its columns must have one form for each value: a
 maximum of -0.0 and 0.0 is either of them, and a function of the stored one may give another result than over the other.
 
+    SELECT p.id, u.name FROM (SELECT id, author_id FROM posts ORDER BY created_at DESC, id DESC LIMIT 100) p
+    JOIN users u ON u.id = p.author_id
+
+One changed row may move any other over the limit, so no lookup finds what it affects. Where the first rows are stored,
+as those of a view of their own are (delta_plans/first_rows.py), the rows that come and go are known. That view selects
+the keys of its tables, too. The query may stand in IN.
+
 The groups of a query that keeps the first of them are stored in the same way (delta_plans/first_rows.py), and those of
 grouping sets (stored_groups.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
-from cdc_views.plan.incremental.expressions.subquery_text import StoredSubquery, WantedSubquery, is_over_tables, span_of
+from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, start_of
+from cdc_views.plan.incremental.expressions.select_text import VALUE, items_of, text_of
+from cdc_views.plan.incremental.expressions.subquery_text import (
+    StoredSubquery,
+    WantedSubquery,
+    is_over_tables,
+    relations_of,
+    span_of,
+)
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.selected import given_name
 from cdc_views.views.text import has_collation
 
-_CLAUSES: Final = frozenset({"expressions", "from_", "where", "group", "having"})
+_OF_GROUPS: Final = frozenset({"expressions", "from_", "where", "group", "having"})
+_OF_FIRST_ROWS: Final = frozenset({"expressions", "from_", "joins", "where", "order", "limit", "offset"})
 
 
 @dataclass(frozen=True)
 class WantedTable(WantedSubquery):
-    """A derived table. Without a `select`, all of its columns are selected. `may_repeat`: it may have equal rows."""
+    """A derived table. Without a `select`, its columns are selected: all that are stored, but `keys` at the end.
+
+    `may_repeat`: it may have equal rows.
+    """
 
     select: str = ""
+    keys: int = 0
     may_repeat: bool = False
     after: str = " "  # text may follow a parenthesis without a space
     is_relation: bool = True
@@ -56,16 +79,24 @@ class StoredDerivedTable(StoredSubquery):
     key: tuple[str, ...]
 
     @property
+    def columns(self) -> list[str]:
+        """The columns of the derived table, in order."""
+        return [*self.types][: len(self.types) - self.wanted.keys]
+
+    @property
     def select(self) -> str:
         """What stands before the relation of the stored rows, in place of the derived table."""
-        return self.wanted.select or f"SELECT {', '.join(map(quoted_name, self.types))} FROM "
+        return self.wanted.select or f"SELECT {', '.join(map(quoted_name, self.columns))} FROM "
 
 
 def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     """Where the text has a derived table that an internal view may store: its start and its end."""
-    if not isinstance(select, exp.Select) or select.args.get("group") is None:
+    if not isinstance(select, exp.Select):
         return None
-    if not is_over_tables(select, _CLAUSES) or not all(map(given_name, select.expressions)):
+    clauses = _OF_FIRST_ROWS if select.args.get("limit") else _OF_GROUPS if select.args.get("group") else None
+    if clauses is None or not is_over_tables(select, clauses):
+        return None
+    if not all(item.is_star or given_name(item) for item in select.expressions):
         return None
     span = span_of(query, select)
     if span is None:
@@ -74,3 +105,40 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     if has_collation(tokens):  # the type of a stored column has none
         return None
     return tokens[0].start, tokens[-1].end + 1
+
+
+def first_rows(
+    query: ParsedQuery, select: exp.Expr, leaves: Sequence[Leaf], columns: Sequence[Column]
+) -> WantedTable | None:
+    """What an internal view would store for a derived table with ORDER BY and LIMIT, which has these columns.
+
+    `leaves` are those of its tables. None if it may not stand alone.
+    """
+    place = place_of(query, select)
+    if place is None or not isinstance(select, exp.Select):
+        return None
+    start, end = place
+    tokens = [token for token in query.tokens if start <= token.start < end]
+    if tokens[0].token_type is not TokenType.SELECT:  # Spark also takes FROM before it
+        return None
+    *items, rest = items_of(select, tokens)
+    names = {
+        start_of(table): quoted_name(table.alias_or_name)
+        for table in relations_of(select)
+        if isinstance(table, exp.Table)
+    }
+    selected = {each for column in columns for each in column.origin}
+    keys = [
+        f"{names[leaf.path[-1]]}.{quoted_name(name)}"
+        for leaf in leaves
+        for name in sorted(leaf.never_null)
+        if LeafColumn(leaf, name) not in selected
+    ]
+    taken = {given_name(item).lower() for item in select.expressions}
+    taken |= {name.lower() for leaf in leaves for name in leaf.types}  # ORDER BY would mean the new column
+    free = (name for name in map(VALUE, count(1)) if name not in taken)
+    sql = query.definition.sql
+    stored = [text_of(sql, item) for item in items] + [f"{key} AS {next(free)}" for key in keys]
+    sources = dict.fromkeys(leaf.source for leaf in leaves)
+    text = f"SELECT {', '.join(stored)} {text_of(sql, rest)}"
+    return WantedTable(tuple(sources), start, end, text, keys=len(keys))

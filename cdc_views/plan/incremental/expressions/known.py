@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from cdc_views.plan.facts.keys import is_time_window, makes_rows
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
-from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable, place_of
+from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable, first_rows, place_of
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow, one_row
 from cdc_views.plan.incremental.expressions.written import Identity, WrittenExpression, offset, written
 from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator, Scan
@@ -147,8 +147,8 @@ class Expressions:
             self.existences.add(leaf)
         return True
 
-    def table(self, select: exp.Expr, path: Path) -> Leaf | None:
-        """The leaf that has the rows of a derived table, if they are stored.
+    def table(self, select: exp.Expr, path: Path) -> tuple[Leaf, int] | None:
+        """The leaf that has the rows of a derived table, if they are stored, and how many of its columns these have.
 
         `path` leads to the query around it, or to the place that names it as a CTE.
         """
@@ -157,7 +157,7 @@ class Expressions:
         if stored is None:
             return None
         self._used[stored.name] = stored
-        return Leaf((*path, stored.start), stored.name, stored.types)
+        return Leaf((*path, stored.start), stored.name, stored.types), len(stored.columns)
 
     def rows_of(self, wanted: WantedTable) -> tuple[Leaf, tuple[str, ...]] | None:
         """The leaf that has the rows of a query, and its key, if they are stored; if not, they are wanted."""
@@ -174,6 +174,12 @@ class Expressions:
         if place is not None:
             start, end = place
             self.wanted[start] = WantedTable((source,), start, end, self._query.definition.sql[start:end])
+
+    def want_first_rows(self, select: exp.Expr, leaves: Sequence[Leaf], columns: Sequence[Column]) -> None:
+        """Remember a query with ORDER BY and LIMIT over these leaves, if an internal view may store its `columns`."""
+        wanted = first_rows(self._query, select, leaves, columns)
+        if wanted is not None:
+            self.wanted[wanted.start] = wanted
 
     def have_values(self, columns: Iterable[LeafColumn]) -> bool:
         """Whether columns are declared NOT NULL. If so, the plan takes them to hold no NULL."""

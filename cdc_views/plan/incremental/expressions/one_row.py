@@ -10,11 +10,11 @@ the alias of the value. If a value changes, each row of the view may change: tha
 
 Such a subquery is an aggregate over all rows of a table or a join, without HAVING, so it has exactly one row. It
 selects one value, or in FROM several, each with an alias. Or it is a column or an expression of one table, used as a
-value: then it may have no row, which is NULL, and with two rows Spark fails. All of its names are those of columns of
-its tables, so it means the same where it stands alone. The internal view must be kept by ADD, or by KEYS where it has
-no aggregate: to compute the value in full in each epoch would cost as much as to compute the view. So only the
-aggregates are stored, beside a sum or an average with what ADD needs; a function of them, such as
-`coalesce(sum(price), 0)`, is written over the stored values.
+value, with or without ORDER BY and LIMIT: then it may have no row, which is NULL, and with two rows Spark fails. All of
+its names are those of columns of its tables, so it means the same where it stands alone. The internal view must be kept
+by ADD, or where it has no aggregate not be FULL: to compute the value in full in each epoch would cost as much as to
+compute the view. So only the aggregates are stored, beside a sum or an average with what ADD needs; a function of them,
+such as `coalesce(sum(price), 0)`, is written over the stored values.
 
     SELECT id FROM users WHERE NOT EXISTS (SELECT 1 FROM holidays WHERE is_today)
 
@@ -57,6 +57,7 @@ from cdc_views.views.text import has_collation
 _Kind = Literal["totals", "value", "existence"]
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where"})
+_OF_FIRST_ROW: Final = _CLAUSES.union({"order", "limit"})
 _OF_FROM: Final = (exp.From, exp.Join, exp.Lateral, exp.CTE)
 # Where a subquery has rows, or is a set of values.
 _OF_ROWS: Final = (*_OF_FROM, exp.SetOperation, exp.In, exp.Exists, exp.Any, exp.All)
@@ -129,14 +130,15 @@ def may_stand_alone(select: exp.Expr) -> bool:
 
 
 def _kind(select: exp.Select) -> _Kind | None:
-    if not is_over_tables(select, _CLAUSES):
+    is_first = bool(select.args.get("order") and select.args.get("limit"))
+    if not is_over_tables(select, _OF_FIRST_ROW if is_first else _CLAUSES):
         return None
     holder, items = _holder(select), select.expressions
-    if isinstance(holder, exp.Exists):
+    if isinstance(holder, exp.Exists) and not is_first:
         # Any function might be an aggregate, which has a row always.
         is_plain = all(isinstance(item.unalias(), exp.Literal | exp.Star | exp.Column) for item in items)
         return "existence" if is_plain else None
-    if is_aggregated(select):
+    if is_aggregated(select) and not is_first:
         # The names of values without an alias are Spark's choice.
         has_values = all(item.alias for item in items) if isinstance(holder, _OF_FROM) else len(items) == 1
         return "totals" if has_values else None

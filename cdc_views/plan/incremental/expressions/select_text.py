@@ -38,7 +38,7 @@ def text_of(sql: str, tokens: Sequence[Token]) -> str:
 
 def items_of(select: exp.Select, tokens: Sequence[Token]) -> list[Sequence[Token]]:
     """The tokens of each item of a SELECT with these tokens, then those from FROM on."""
-    table = select.args["from_"].this.this.meta["start"]
+    table = min(node.meta["start"] for node in select.args["from_"].this.walk() if "start" in node.meta)
     outside = list(outside_of_parentheses(tokens))
     # Not that of `a IS DISTINCT FROM b`.
     *_, from_ = (

@@ -16,15 +16,14 @@ first, so one that may be both is not rewritten. The arguments of aggregates are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
-from cdc_views.plan.facts.grouping_sets import columns_of_sets
-from cdc_views.plan.incremental.columns import Origin
+from cdc_views.plan.facts.grouping_sets import GroupsOfSets
 from cdc_views.plan.incremental.expressions.derived_table import WantedTable
 from cdc_views.plan.incremental.expressions.select_text import (
     VALUE,
@@ -36,15 +35,16 @@ from cdc_views.plan.incremental.expressions.select_text import (
     text_of,
     without_alias,
 )
-from cdc_views.plan.incremental.expressions.subquery_text import is_over_tables
+from cdc_views.plan.incremental.expressions.subquery_text import is_of_rows
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Scope
+from cdc_views.views.expression_text import Texts, word
 from cdc_views.views.quoting import quoted_name
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.selected import given_name
 from cdc_views.views.text import has_collation
 
-_CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
+_CLAUSES: Final = frozenset({"with_", "expressions", "from_", "joins", "where", "group", "having"})
 _GROUPING: Final = frozenset({"grouping", "grouping_id"})
 
 
@@ -66,31 +66,38 @@ def stored_groups(query: ParsedQuery, select: exp.Select, scope: Scope, sources:
 
     Raises NotIncremental if a word of the view is not certain to mean the same over the stored values.
     """
-    starts_with_select = query.tokens[0].token_type is TokenType.SELECT  # Spark also takes FROM before it
-    if not starts_with_select or not is_over_tables(select, _CLAUSES) or has_collation(query.tokens):
-        raise NotIncremental("another query than totals of tables and joins")
+    if not is_of_rows(select, _CLAUSES) or has_collation(query.tokens):
+        raise NotIncremental("another query than totals of tables, joins and derived tables")
     group = select.args.get("group")
-    columns = columns_of_sets(group, scope.origin_of) if group is not None else {}
-    if columns is None:
-        raise NotIncremental("sets of other groups than columns, or a set that occurs twice")
-    return _Groups(query, select, scope, columns).text(sources)
+    texts = Texts(query)
+    of_sets = GroupsOfSets(select, scope.name_of, scope.has, texts)
+    groups = of_sets.all() if group is not None else {}
+    if groups is None:
+        raise NotIncremental("sets of other groups than columns and function calls, or a set that occurs twice")
+    aliases = of_sets.by_alias() if groups else []
+    return _Groups(query, select, scope, groups, texts).text(sources, aliases)
 
 
 class _Groups:
-    """Writes a SELECT over its groups. `columns` are those of the sets, by what they stand for; of a total, none."""
+    """Writes a SELECT over its groups: those of the sets, by what they stand for; of a total, none."""
 
     def __init__(
-        self, query: ParsedQuery, select: exp.Select, scope: Scope, columns: Mapping[Origin, exp.Expr]
+        self, query: ParsedQuery, select: exp.Select, scope: Scope, groups: Mapping[Hashable, exp.Expr], texts: Texts
     ) -> None:
         self._sql, self._tokens, self._select, self._scope = query.definition.sql, query.tokens, select, scope
+        self._texts = texts
         self._at = {token.start: number for number, token in enumerate(query.tokens)}
-        self._sets = {origin: VALUE(number) for number, origin in enumerate(columns, start=1)}
+        self._words = [word(query, token) for token in query.tokens]
+        self._sets = {group: VALUE(number) for number, group in enumerate(groups, start=1)}
+        self._calls = {words: self._sets[group] for group, node in groups.items() if (words := texts.call(node))}
         self._stored = StoredCalls(
-            self._sql, [*map(self._written, columns.values()), *(["grouping_id()"] if columns else [])]
+            self._sql, [*map(self._written, groups.values()), *(["grouping_id()"] if groups else [])]
         )
 
-    def text(self, sources: Sequence[str]) -> GroupsText:
-        *items, rest = items_of(self._select, self._tokens)
+    def text(self, sources: Sequence[str], aliases: Sequence[tuple[exp.Column, exp.Expr]]) -> GroupsText:
+        """`aliases` are the names in GROUP BY of items of the SELECT, which the stored values do not have."""
+        start = _start_of_select(self._tokens)
+        *items, rest = items_of(self._select, self._tokens[start:])
         below, having = _without_having(rest)
         expressions = self._select.expressions
         values = [
@@ -106,12 +113,14 @@ class _Groups:
             f"{value} AS {quoted_name(name)}" if name else value for value, name in zip(values, names, strict=True)
         ]
         stored = dict.fromkeys([*self._stored.calls, *self._stored.beside(), "count(*)"])
+        written = {self._span(alias, self._at[below[0].start]): self._written(item) for alias, item in aliases}
         columns = (f"{each} AS {VALUE(number)}" for number, each in enumerate(stored, start=1))
+        before = self._sql[self._tokens[0].start : self._tokens[start].start]  # WITH
         wanted = WantedTable(
             tuple(sources),
             self._tokens[0].start,
             self._tokens[-1].end + 1,
-            f"SELECT {', '.join(columns)} {text_of(self._sql, below)}",
+            f"{before}SELECT {', '.join(columns)} {replaced(self._sql, below, written)}",
             select=f"SELECT {', '.join(selected)} FROM ",
             after=f" WHERE {condition}" if condition else " ",
         )
@@ -137,7 +146,7 @@ class _Groups:
             return False
         if first not in names or not self._scope.has(first):
             return True
-        return not node.table and names[first] == self._sets.get(self._scope.origin_of(node) or frozenset())
+        return not node.table and names[first] == self._sets.get(self._scope.name_of(node))
 
     def _over_values(
         self, node: exp.Expr, tokens: Sequence[Token], names: Mapping[str, str] = MappingProxyType({})
@@ -145,6 +154,7 @@ class _Groups:
         """An expression over the stored values."""
         first = self._at[tokens[0].start]
         found = self._stored.values_in(tokens, _GROUPING)
+        found |= self._groups_in(tokens, first, list(found))
         spans = list(found)
         for column in node.find_all(exp.Column):
             span = self._span(column, first)
@@ -152,10 +162,24 @@ class _Groups:
                 found[span] = self._column(column, names)
         return replaced(self._sql, tokens, found)
 
+    def _groups_in(self, tokens: Sequence[Token], first: int, spans: Sequence[Span]) -> dict[Span, str]:
+        """Where function calls that are groups stand outside of some spans; `first` is the number of the first token.
+
+        Of one inside of another, Spark sees the outer one.
+        """
+        words, found = self._words[first : first + len(tokens)], dict[Span, str]()
+        for call in sorted(self._calls, key=len, reverse=True):
+            for start in range(len(words) - len(call) + 1):
+                span = start, start + len(call) - 1
+                is_one = tuple(words[start : span[1] + 1]) == call and words[start - 1 : start] != ["."]
+                if is_one and not any(begin <= start <= end for begin, end in (*spans, *found)):
+                    found[span] = self._calls[call]
+        return found
+
     def _column(self, node: exp.Column, names: Mapping[str, str]) -> str:
-        name, origin = node.name.lower(), self._scope.origin_of(node)
-        if origin in self._sets:
-            return self._sets[origin]
+        name, column = node.name.lower(), self._scope.name_of(node)
+        if column in self._sets:
+            return self._sets[column]
         if node.table or self._scope.has(name) or name not in names:
             raise NotIncremental("a name that is not that of a column of the sets")
         return f"({names[name]})"
@@ -168,9 +192,20 @@ class _Groups:
             raise NotIncremental("a column that is not found in the text")
         return min(found), max(found)
 
-    def _written(self, column: exp.Expr) -> str:
-        start, end = self._span(cast(exp.Column, column), 0)
+    def _written(self, group: exp.Expr) -> str:
+        if not isinstance(group, exp.Column):
+            return self._texts.text(group)
+        start, end = self._span(group, 0)
         return text_of(self._sql, self._tokens[start : end + 1])
+
+
+def _start_of_select(tokens: Sequence[Token]) -> int:
+    """The number of the token SELECT, with which the query begins, or which follows WITH. Raises NotIncremental."""
+    found = (each for each in outside_of_parentheses(tokens) if tokens[each].token_type is TokenType.SELECT)
+    start = next(found, -1)
+    if start < 0 or tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH):  # Spark also takes FROM before it
+        raise NotIncremental("a query that does not begin with SELECT")
+    return start
 
 
 def _without_having(tokens: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token]]:

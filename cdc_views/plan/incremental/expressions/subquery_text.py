@@ -78,10 +78,17 @@ class StoredSubquery:
 
 def is_over_tables(select: exp.Select, clauses: frozenset[str]) -> bool:
     """Whether a SELECT has only these clauses, its FROM only names relations, and no subquery or window is in it."""
+    return all(map(_is_plain, relations_of(select))) and is_of_rows(select, clauses)
+
+
+def is_of_rows(select: exp.Select, clauses: frozenset[str]) -> bool:
+    """Whether a SELECT has only these clauses, its FROM has names and subqueries, and its expressions no subquery or
+    window.
+    """
     relations = relations_of(select)
     return (
         bool(relations)
-        and all(map(_is_plain, relations))
+        and all(_is_plain(each) or _is_derived(each) for each in relations)
         and not any(value for name, value in select.args.items() if name not in clauses)
         and not any(nested_queries(select))
         and not any(map(makes_rows, select.expressions))
@@ -99,6 +106,12 @@ def _is_plain(relation: exp.Expr) -> bool:
     """Whether it is a name, with or without another name for it."""
     is_name = isinstance(relation, exp.Table) and not relation.alias_column_names
     return is_name and not any(value for name, value in relation.args.items() if name not in _OF_TABLE)
+
+
+def _is_derived(relation: exp.Expr) -> bool:
+    """Whether it is a subquery, with or without a name for it."""
+    is_query = isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Query)
+    return is_query and not any(value for name, value in relation.args.items() if name not in _OF_TABLE)
 
 
 def span_of(query: ParsedQuery, select: exp.Select) -> tuple[int, int] | None:

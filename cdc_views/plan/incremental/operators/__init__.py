@@ -24,7 +24,7 @@ from cdc_views.plan.incremental.operators.equalities import Equality
 from cdc_views.plan.incremental.operators.full_join import FullJoin
 from cdc_views.plan.incremental.operators.grouping import Grouping, same_values
 from cdc_views.plan.incremental.operators.inner_join import InnerJoin
-from cdc_views.plan.incremental.operators.operator import Operator
+from cdc_views.plan.incremental.operators.operator import Operator, named_leaves
 from cdc_views.plan.incremental.operators.outer_join import OuterJoin
 from cdc_views.plan.incremental.operators.scan import Constant, Scan
 from cdc_views.plan.incremental.operators.set_operation import SetOperation
@@ -40,5 +40,6 @@ __all__ = [
     "OuterJoin",
     "Scan",
     "SetOperation",
+    "named_leaves",
     "same_values",
 ]

@@ -53,3 +53,8 @@ def passes(operator: Operator, origin: Origin) -> bool:
     part = frozenset(column for column in origin if column.leaf in operator.leaves)
     alternatives = operator.passable()
     return len(alternatives) == 1 and part in alternatives[0]
+
+
+def named_leaves(operator: Operator) -> list[Leaf]:
+    """The leaves that the text names, in its order."""
+    return sorted((leaf for leaf in operator.leaves if not leaf.is_internal), key=lambda leaf: leaf.path)

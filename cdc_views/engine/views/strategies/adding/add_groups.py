@@ -111,10 +111,13 @@ def _computed_again(work: Incremental[GroupPlan], groups: pa.Table) -> pa.Table:
 
 
 def _changes(plan: GroupPlan, terms: list[Term], found: pa.Table) -> dict[Group, _Change]:
-    """What changes in each group."""
+    """What changes in each group. Raises TooMany if a term has a group twice, which its key does not tell apart."""
     changes: defaultdict[Group, _Change] = defaultdict(_Change)
-    are_added = [terms[number].is_added for number in found.column(BOX).to_pylist()]
-    rows = zip(_groups(plan, found), are_added, _totals(plan, found), strict=True)
+    groups, boxes = _groups(plan, found), found.column(BOX).to_pylist()
+    if len({*zip(boxes, groups, strict=True)}) < len(groups):
+        raise TooMany("two groups have the same key", "sum not known")
+    are_added = [terms[number].is_added for number in boxes]
+    rows = zip(groups, are_added, _totals(plan, found), strict=True)
     for number, (group, is_added, totals) in enumerate(rows):
         change = changes[group]
         _add(change.added if is_added else change.removed, totals)
