@@ -68,13 +68,19 @@ class Scope:
     def name_of(self, node: exp.Expr) -> tuple[str, str] | None:
         """The relation and the column, in lower case, that an expression names, if that is certain.
 
-        A column that USING has merged is of no relation.
+        A column that USING has merged is that of the side whose values it has; of a full join, of no relation.
         """
         column = self.resolve(node)
         if column is None:
             return None
-        own = (each.alias for each in self.sources if any(known is column for known in each.columns))
-        return next(own, ""), column.name.lower()
+        name = column.name.lower()
+        own = (
+            each.alias
+            for each in self.sources
+            for known in each.columns
+            if known is column or (column.origin and known.origin == column.origin and known.name.lower() == name)
+        )
+        return next(own, ""), name
 
     def origin_of(self, node: exp.Expr) -> Origin | None:
         """The origin of the column that an expression names, if that is certain and it has one."""

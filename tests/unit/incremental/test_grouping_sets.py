@@ -53,6 +53,7 @@ VIEWS: Final = {
     "FROM o) q GROUP BY ROLLUP (q.k, q.g)",
     "left join": f"SELECT i.k, o.g, grouping_id(i.k, o.g) AS level, {TOTALS} FROM o LEFT JOIN i ON "
     "i.id = o.id WHERE o.k IN (SELECT k FROM b) GROUP BY CUBE (i.k, o.g)",
+    "merged column": "SELECT o.id, count(*) AS n FROM o JOIN i USING (id) GROUP BY ROLLUP (id)",
     "computed group": "SELECT upper(g) AS p, grouping_id(upper(g)) AS level, count(*) AS n FROM o "
     "GROUP BY ROLLUP (upper(g))",
     "computed group by its alias": "SELECT coalesce(o.g, '-') AS p, i.k, grouping_id(coalesce(o.g, '-'), i.k) AS "
