@@ -36,7 +36,7 @@ from cdc_views.engine.tables import Tables, as_published
 from cdc_views.engine.upkeep.maintenance import Upkeep
 from cdc_views.engine.views.analysis import Shapes, TextColumns
 from cdc_views.engine.views.declare import declare_search_tables, declare_view, mirrored_text_columns
-from cdc_views.engine.views.internal_views import InternalTable, add_internal_table, internal_tables
+from cdc_views.engine.views.internal_views import InternalTable, add_internal_table, internal_tables, levels_of
 from cdc_views.engine.views.maintain import ViewRunner, ViewWork
 from cdc_views.engine.views.planning import plan_of
 from cdc_views.engine.views.queries.relations import Relations
@@ -456,7 +456,8 @@ class ViewHarness:
         levels: list[list[CompiledView]] = []
         for level in range(depth):
             views = [view for view in self._views.values() if view.level == level]
-            levels += [[each.view for view in views for each in view.internal], [view.compiled for view in views]]
+            internal = (each for view in views for each in view.internal)
+            levels += [*levels_of(internal), [view.compiled for view in views]]
         search = [table for view in self._views.values() for table in view.search]
         parts: list[list[CompiledView]] = [
             [table for table in search if table.part == part] for part in ("postings", "totals")

@@ -179,6 +179,26 @@ def test_first_rows_below_are_stored_with_their_key(h: ViewHarness, select: str)
     assert h.rows("grouped") == []
 
 
+def test_first_groups_below_are_those_of_two_internal_views(h: ViewHarness) -> None:
+    largest = "SELECT s, count(*) AS n, sum(v) AS total, count(v) AS m FROM t GROUP BY s ORDER BY total DESC, s LIMIT 2"
+    assert created(h, f"SELECT p.s, p.total, t.id FROM ({largest}) p JOIN t ON t.s = p.s") == "KEYS"
+    assert h.internal_views("grouped") == ["_cv__cv_grouped_1_1", INTERNAL]
+    h.apply([Insert("t", {"id": 3, "v": 9, "s": "c"}), Insert("t", {"id": 4, "v": 1, "s": "c"})])
+    h.verify()
+    assert ways(h) == {"_cv__cv_grouped_1_1": "add", INTERNAL: "patch", "grouped": "keys"}
+    assert sorted(h.rows("grouped")) == [("b", 2, 2), ("c", 10, 3), ("c", 10, 4)]
+    with h.crash_at("views.after_first_commit"):
+        h.apply([Delete("t", {"id": 3}), Delete("t", {"id": 4})])
+    h.restart()
+    h.verify()
+    h.apply([Update("t", {"id": 1}, {"s": "b"})])
+    h.verify()
+    assert ways(h) == {"_cv__cv_grouped_1_1": "add", INTERNAL: "patch", "grouped": "keys"}
+    h.drop_view("grouped")
+    h.run_epoch()
+    assert h.records[-1].tables.keys() == {"public.t"}
+
+
 @pytest.mark.parametrize(
     ("select", "strategy"),
     [

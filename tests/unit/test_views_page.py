@@ -439,12 +439,14 @@ def test_views_of_the_section_have_the_strategies_that_it_says() -> None:
     assert strategies.pop("_cv_best_sellers_1") == "ADD"
     assert strategies.pop("latest_activity") == "PATCH"
     assert strategies.pop("_cv_newest_posts_1") == "PATCH"
+    assert strategies.pop("_cv_best_sold_1") == "PATCH"
+    assert strategies.pop("_cv__cv_best_sold_1_1") == "ADD"
     assert strategies.pop("assortment") == "ADD"
     assert strategies.pop("sales") == "ADD"
     assert strategies.pop("activity") == "ADD"
     by_keys = (
         *("paid_orders", "priced_items", "ordered_products", "dearest", "_cv_dearest_1"),
-        *("busy_places", "price_range", "_cv_latest_activity_1", "newest_posts"),
+        *("busy_places", "price_range", "_cv_latest_activity_1", "newest_posts", "best_sold"),
     )
     assert strategies == dict.fromkeys(by_keys, "KEYS")
 

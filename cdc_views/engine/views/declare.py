@@ -10,7 +10,12 @@ from pyspark.sql import SparkSession
 
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import Shapes, TextColumns, analyse_view, text_columns
-from cdc_views.engine.views.internal_views import add_internal_table, internal_tables, plan_with_internal_views
+from cdc_views.engine.views.internal_views import (
+    add_internal_table,
+    internal_tables,
+    levels_of,
+    plan_with_internal_views,
+)
 from cdc_views.engine.views.queries.small_queries import are_possible
 from cdc_views.engine.views.search.tables import PartName, SearchTable, search_spec, search_table
 from cdc_views.engine.views.view_tables import BAG_KEY, HASH
@@ -81,7 +86,7 @@ def declare_internal_views(
         internal = [each for view in declared for each in internal_tables(shapes, tables.specs, texts, view)]
         for each in internal:
             add_internal_table(tables, each.spec)
-        found += [[each.view for each in internal], [*level]]
+        found += [*levels_of(internal), [*level]]
     shapes.forget()
     return found
 

@@ -7,12 +7,14 @@ lost, or that another program has written to, stops nothing. It is replaced by a
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from deltalake.exceptions import DeltaError
 
+from cdc_views.base.names import HIDDEN
 from cdc_views.engine.tables import Tables
 from cdc_views.engine.views.analysis import AnalysedView, Shapes, TextColumns, analyse_view
 from cdc_views.engine.views.planning import plan_of, possible_internal_views, require_strict
@@ -29,10 +31,11 @@ _LOGGER: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class InternalTable:
-    """An internal view, and its table."""
+    """An internal view, and its table. `is_below`: another internal view needs it."""
 
     view: CompiledView
     spec: TableSpec
+    is_below: bool = False
 
 
 def internal_tables(
@@ -40,22 +43,34 @@ def internal_tables(
 ) -> list[InternalTable]:
     """The internal views that a view needs to be KEYS; none if it is so already, or is FULL with them, too.
 
-    `specs` describe its table and its inputs, `texts` the text columns of the inputs.
+    Before each stand those that it needs itself; these need no others. `specs` describe the view's table and its
+    inputs, `texts` the text columns of the inputs.
     """
-    found = []
+    found: dict[str, list[InternalTable]] = {}
     for internal in possible_internal_views(view, specs):
         try:
             analysed = analyse_view(shapes, specs, texts, internal.compiled)
         except (BadView, UnsupportedType):  # Spark cannot compute the value where the table stands alone, or store it
             continue
         spec = _spec(internal.compiled, analysed)
-        strategy = plan_of(internal.compiled, {**specs, spec.name: spec}).strategy
+        own = {**specs, spec.name: spec}
+        is_below = view.definition.name.startswith(HIDDEN)
+        below = [] if is_below else internal_tables(shapes, own, texts, internal.compiled)
+        strategy = plan_of(internal.compiled, {**own, **_specs(below)}).strategy
         if internal.is_usable(column_types(spec), strategy):
-            found.append(InternalTable(internal.compiled, spec))
+            found[spec.name] = [*below, InternalTable(internal.compiled, spec, is_below)]
     if not found:
         return []
-    used = plan_of(view, {**specs, **{each.spec.name: each.spec for each in found}}).internal_views
-    return [each for each in found if each.spec.name in used]
+    used = plan_of(view, {**specs, **_specs(chain.from_iterable(found.values()))}).internal_views
+    return [each for name, tables in found.items() if name in used for each in tables]
+
+
+def levels_of(tables: Iterable[InternalTable]) -> list[list[CompiledView]]:
+    """The internal views in the order in which they are maintained: those that others need come first."""
+    levels: list[list[CompiledView]] = [[], []]
+    for each in tables:
+        levels[not each.is_below].append(each.view)
+    return levels
 
 
 def plan_with_internal_views(
@@ -75,8 +90,7 @@ def plan_with_internal_views(
         plan = in_full("the Spark master is not local, and only tasks on this machine get the rows that are looked up")
         require_strict(view, plan)
         return plan
-    internal = {each.spec.name: each.spec for each in internal_tables(shapes, specs, texts, view)}
-    plan = plan_of(view, {**specs, **internal})
+    plan = plan_of(view, {**specs, **_specs(internal_tables(shapes, specs, texts, view))})
     require_strict(view, plan)
     return plan
 
@@ -102,6 +116,10 @@ def renew_internal_table(tables: Tables, name: str) -> None:
 def _say_renewed(tables: Tables, name: str, problem: str) -> None:
     path = tables.specs[name].path
     _LOGGER.warning('internal view "%s": the table cannot be used: %s; computing it again in "%s"', name, problem, path)
+
+
+def _specs(tables: Iterable[InternalTable]) -> dict[str, TableSpec]:
+    return {each.spec.name: each.spec for each in tables}
 
 
 def _spec(view: CompiledView, analysed: AnalysedView) -> TableSpec:

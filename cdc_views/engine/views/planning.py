@@ -6,6 +6,7 @@ A view that is declared strict is refused here, because the types of its inputs 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cdc_views.engine.views.saved.searches import BY_TERMS, is_saved
 from cdc_views.engine.views.view_tables import column_types, is_hidden, own_columns
@@ -19,8 +20,12 @@ from cdc_views.store.warehouse import TableSpec
 def plan_of(view: CompiledView, specs: Mapping[str, TableSpec]) -> Maintenance:
     """Choose the strategy of a view; `specs` describe its table, its inputs, and its internal views."""
     plan, internal = _plan_without(view, specs)
-    stored = [each.stored(column_types(specs[each.name])) for each in internal if each.name in specs]
-    return _maintenance(view, specs, stored) if stored else plan
+    internal = [each for each in internal if each.name in specs]
+    if not internal:
+        return plan
+    plan = _maintenance(view, specs, [each.stored(column_types(specs[each.name])) for each in internal])
+    used = [each.compiled for each in internal if each.name in plan.internal_views]
+    return replace(plan, below=tuple(part for each in used for part in plan_of(each, specs).stored))
 
 
 def possible_internal_views(view: CompiledView, specs: Mapping[str, TableSpec]) -> list[Internal]:

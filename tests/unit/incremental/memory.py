@@ -156,20 +156,26 @@ class Memory:
         table_keys = {f"public.{each.name}": each.key for each in self.tables if each.key}
         view_keys = {name: view.compiled.key for name, view in self.views.items() if view.compiled.key is not None}
         compiled = compile_view(definition, graph, schemas, {**table_keys, **view_keys})
+        for view in self._with_internal(compiled, {**table_keys, **view_keys}):
+            self.stored[view.name], self.views[view.name] = view.stored, view
+
+    def _with_internal(self, compiled: CompiledView, keys: Mapping[str, tuple[str, ...]], depth: int = 0) -> list[View]:
+        """A view after its internal views, each after those that it needs itself; these need no others."""
         view = self._planned(compiled, ())
         types = {source: column_types(self.stored[source].spec) for source in compiled.inputs}
-        internal = list(internal_views(compiled, view.plan.wanted, types, {**table_keys, **view_keys}))
-        if internal:
-            both = [(each, self._planned(each.compiled, ())) for each in internal]
-            types_of = {other.name: column_types(other.stored.spec) for _, other in both}
-            both = [(one, other) for one, other in both if one.is_usable(types_of[one.name], other.plan.strategy)]
-            built, stored = [other for _, other in both], [one.stored(types_of[one.name]) for one, _ in both]
-            with_internal = self._planned(compiled, stored)
-            used = with_internal.plan.internal_views
-            view = with_internal if used else view
-            for each in (each for each in built if each.name in used):
-                self.stored[each.name], self.views[each.name] = each.stored, each
-        self.stored[view.name], self.views[view.name] = view.stored, view
+        internal = list(internal_views(compiled, view.plan.wanted, types, keys)) if depth < 2 else []
+        groups = [(each, self._with_internal(each.compiled, keys, depth + 1)) for each in internal]
+        usable = [
+            (each, group)
+            for each, group in groups
+            if each.is_usable(column_types(group[-1].stored.spec), group[-1].plan.strategy)
+        ]
+        stored = [each.stored(column_types(group[-1].stored.spec)) for each, group in usable]
+        with_internal = self._planned(compiled, stored) if stored else view
+        used = with_internal.plan.internal_views
+        if not used:
+            return [view]
+        return [*(one for each, group in usable if each.name in used for one in group), with_internal]
 
     def _planned(self, compiled: CompiledView, internal: Sequence[StoredPart]) -> View:
         """A view with its rows over the tables so far."""

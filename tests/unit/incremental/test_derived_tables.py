@@ -59,6 +59,17 @@ VIEWS: Final = {
     "ON u.k = p.b AND u.g >= p.a",
     "groups of first rows": "SELECT k, count(*) AS n, max(g) AS m FROM (SELECT k, g FROM t ORDER BY id DESC LIMIT 4) p "
     "GROUP BY k",
+    "first rows of groups": "SELECT p.k, p.n, u.id FROM (SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n DESC, k "
+    "NULLS FIRST LIMIT 2) p JOIN u ON u.k = p.k",
+    "first rows of groups after others": "SELECT id, g FROM u WHERE k IN (SELECT k FROM (SELECT k, max(g) AS m FROM t "
+    "GROUP BY k HAVING count(*) < 4 ORDER BY m DESC NULLS LAST, k LIMIT 2 OFFSET 1) p)",
+    "first rows of a left join": "SELECT p.id, p.o, u.id AS v FROM (SELECT t.id, t.k, w.id AS o, w.k AS l FROM t "
+    "LEFT JOIN w ON w.k = t.k ORDER BY o DESC NULLS LAST, id, l LIMIT 3) p JOIN u ON u.k = p.k",
+    "first different rows": "SELECT p.k, u.id FROM (SELECT DISTINCT k FROM t ORDER BY k DESC NULLS LAST LIMIT 2) p "
+    "JOIN u ON u.k = p.k",
+    "first rows of a derived table": "SELECT p.k, u.id FROM (SELECT q.k, q.id FROM (SELECT k, id FROM t WHERE g > 0) q "
+    "ORDER BY id DESC LIMIT 2) p JOIN u ON u.k = p.k",
+    "computed groups": "SELECT t.id FROM (SELECT g + 1 AS g, max(k) AS k FROM t GROUP BY g + 1) m JOIN t ON t.k = m.k",
     "first rows of two tables": "SELECT id FROM (SELECT id FROM t ORDER BY g LIMIT 2) p UNION ALL SELECT id FROM "
     "(SELECT id FROM u ORDER BY g LIMIT 2) q",
     "beside a constant": f"SELECT m.g, t.id FROM {LARGEST} JOIN t ON t.k = m.k WHERE t.k < (SELECT max(k) FROM u)",
@@ -68,8 +79,9 @@ FULL: Final = {
     "join below": "SELECT m.g, t.id FROM (SELECT t.g, max(u.k) AS k FROM t JOIN u ON u.k = t.k GROUP BY t.g) m "
     "JOIN t ON t.k = m.k",
     "window": "SELECT t.id FROM (SELECT id, rank() OVER (PARTITION BY g ORDER BY k) AS r FROM t) m JOIN t ON t.k = m.r",
-    "first rows of groups": "SELECT p.k, u.id FROM (SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n DESC, k "
-    "LIMIT 2) p JOIN u ON u.k = p.k",
+    "first rows of unnamed totals": "SELECT id FROM u WHERE k IN (SELECT k FROM t GROUP BY k ORDER BY count(*), k "
+    "LIMIT 2)",
+    "first rows of a total": "SELECT u.id FROM (SELECT max(k) AS m FROM t ORDER BY m LIMIT 1) p JOIN u ON u.k = p.m",
     "first rows of a CTE": "WITH c AS (SELECT id, k FROM t) SELECT p.k, u.id FROM (SELECT k FROM c ORDER BY id "
     "LIMIT 2) p JOIN u ON u.k = p.k",
     "all rows, of first rows": "SELECT max(k) AS m FROM (SELECT id, k FROM t ORDER BY id LIMIT 2) p",
@@ -84,7 +96,6 @@ FULL: Final = {
     "collation": "SELECT m.g, t.id FROM (SELECT g, max(s COLLATE NOCASE) AS s FROM t GROUP BY g) m JOIN t ON t.s = m.s",
     "expression of the column": f"SELECT m.g, t.id FROM {LARGEST} JOIN t ON t.k = m.k + 1",
     "no key": "SELECT m.k, t.id FROM (SELECT max(k) AS k FROM t GROUP BY g) m JOIN t ON t.k = m.k",
-    "computed groups": "SELECT t.id FROM (SELECT g + 1 AS g, max(k) AS k FROM t GROUP BY g + 1) m JOIN t ON t.k = m.k",
 }
 HISTORIES: Final = 60
 LONG: Final = max(2, EXAMPLES // 20)

@@ -30,6 +30,7 @@ VIEWS: Final = {
     ),
     "star": "SELECT * FROM t WHERE k IS NOT NULL ORDER BY g DESC, s NULLS FIRST LIMIT 2",
     "star of one table": "SELECT t.*, u.s AS z FROM t JOIN u ON u.k = t.k ORDER BY g DESC, z LIMIT 2",
+    "first rows of first rows": "SELECT id, g FROM (SELECT id, g FROM t ORDER BY g DESC LIMIT 3) q ORDER BY id LIMIT 1",
     "CTE": "WITH q AS (SELECT t.id, t.g, u.id AS o FROM t JOIN u ON u.k = t.k) SELECT id, o, g FROM q "
     "ORDER BY g DESC NULLS LAST, id LIMIT 3",
     "keys of another column": "SELECT w.id, w.k, t.id AS o FROM w JOIN t ON t.id = w.g ORDER BY w.d LIMIT 2",
@@ -100,7 +101,6 @@ FULL: Final = {
     "without keys, where NULL is first": "SELECT g FROM t ORDER BY g LIMIT 2",
     "union all, where NULL is first": "SELECT id FROM t UNION ALL SELECT id FROM u ORDER BY id LIMIT 2",
     "union all by texts": "SELECT k, s FROM t UNION ALL SELECT g, s FROM u ORDER BY s DESC, k NULLS FIRST LIMIT 3",
-    "limit below": "SELECT id, g FROM (SELECT id, g FROM t ORDER BY g LIMIT 2) q ORDER BY id LIMIT 1",
     "left join after others, where NULL is first": (
         "SELECT t.id, u.id AS o FROM t LEFT JOIN u ON u.k = t.k ORDER BY o, id LIMIT 2 OFFSET 1"
     ),

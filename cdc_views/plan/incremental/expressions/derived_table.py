@@ -27,18 +27,20 @@ grouping sets (stored_groups.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
 from sqlglot import TokenType, exp
 
+from cdc_views.plan.facts.keys import is_aggregated
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, start_of
 from cdc_views.plan.incremental.expressions.select_text import VALUE, items_of, text_of
 from cdc_views.plan.incremental.expressions.subquery_text import (
     StoredSubquery,
     WantedSubquery,
+    is_of_rows,
     is_over_tables,
     relations_of,
     span_of,
@@ -49,7 +51,7 @@ from cdc_views.views.selected import given_name
 from cdc_views.views.text import has_collation
 
 _OF_GROUPS: Final = frozenset({"expressions", "from_", "where", "group", "having"})
-_OF_FIRST_ROWS: Final = frozenset({"expressions", "from_", "joins", "where", "order", "limit", "offset"})
+_OF_FIRST_ROWS: Final = _OF_GROUPS.union({"joins", "distinct", "order", "limit", "offset"})
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,12 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     """Where the text has a derived table that an internal view may store: its start and its end."""
     if not isinstance(select, exp.Select):
         return None
-    clauses = _OF_FIRST_ROWS if select.args.get("limit") else _OF_GROUPS if select.args.get("group") else None
-    if clauses is None or not is_over_tables(select, clauses):
+    is_storable = (
+        is_of_rows(select, _OF_FIRST_ROWS)
+        if select.args.get("limit")
+        else bool(select.args.get("group")) and is_over_tables(select, _OF_GROUPS)
+    )
+    if not is_storable or not _names_inputs(query, select):
         return None
     if not all(item.is_star or given_name(item) for item in select.expressions):
         return None
@@ -105,6 +111,13 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     if has_collation(tokens):  # the type of a stored column has none
         return None
     return tokens[0].start, tokens[-1].end + 1
+
+
+def _names_inputs(query: ParsedQuery, select: exp.Select) -> bool:
+    """Whether all names of relations in a SELECT are those of tables and views, and none is that of a CTE."""
+    inputs = {id(reference.node) for reference in query.references}
+    named = (table for table in select.find_all(exp.Table) if isinstance(table.this, exp.Identifier | exp.Dot))
+    return all(id(table) in inputs for table in named)
 
 
 def first_rows(
@@ -122,18 +135,7 @@ def first_rows(
     if tokens[0].token_type is not TokenType.SELECT:  # Spark also takes FROM before it
         return None
     *items, rest = items_of(select, tokens)
-    names = {
-        start_of(table): quoted_name(table.alias_or_name)
-        for table in relations_of(select)
-        if isinstance(table, exp.Table)
-    }
-    selected = {each for column in columns for each in column.origin}
-    keys = [
-        f"{names[leaf.path[-1]]}.{quoted_name(name)}"
-        for leaf in leaves
-        for name in sorted(leaf.never_null)
-        if LeafColumn(leaf, name) not in selected
-    ]
+    keys = [] if _is_reduced(select) else list(_missing_keys(select, leaves, columns))
     taken = {given_name(item).lower() for item in select.expressions}
     taken |= {name.lower() for leaf in leaves for name in leaf.types}  # ORDER BY would mean the new column
     free = (name for name in map(VALUE, count(1)) if name not in taken)
@@ -142,3 +144,20 @@ def first_rows(
     sources = dict.fromkeys(leaf.source for leaf in leaves)
     text = f"SELECT {', '.join(stored)} {text_of(sql, rest)}"
     return WantedTable(tuple(sources), start, end, text, keys=len(keys))
+
+
+def _is_reduced(select: exp.Select) -> bool:
+    """Whether a row of a SELECT may come from several rows of its FROM, or from those of a subquery."""
+    has_groups = bool(select.args.get("group") or select.args.get("distinct")) or is_aggregated(select)
+    return has_groups or not all(isinstance(relation, exp.Table) for relation in relations_of(select))
+
+
+def _missing_keys(select: exp.Select, leaves: Sequence[Leaf], columns: Sequence[Column]) -> Iterator[str]:
+    """The columns of the keys of its tables that a SELECT with these columns does not have, as it may write them."""
+    tables = [relation for relation in relations_of(select) if isinstance(relation, exp.Table)]
+    names = {start_of(table): quoted_name(table.alias_or_name) for table in tables}
+    selected = {each for column in columns for each in column.origin}
+    for leaf in leaves:
+        for name in sorted(leaf.never_null):
+            if LeafColumn(leaf, name) not in selected:
+                yield f"{names[leaf.path[-1]]}.{quoted_name(name)}"

@@ -4,7 +4,8 @@
 
 is the internal view of a view that groups orders by that day. It is compiled and maintained like any view, by the
 primary key of its table. Others store the row of a subquery (one_row.py), the rows of a derived table
-(derived_table.py), or the groups of grouping sets (stored_groups.py).
+(derived_table.py), or the groups of grouping sets (stored_groups.py). One that would be FULL may have internal views of
+its own, as the first rows of groups need all groups; these have none.
 """
 
 from __future__ import annotations

@@ -117,10 +117,11 @@ def _is_derived(relation: exp.Expr) -> bool:
 def span_of(query: ParsedQuery, select: exp.Select) -> tuple[int, int] | None:
     """The numbers of the first and the last token: those between the nearest parentheses that are parsed as it."""
     starts = {id(each.node): each.start for each in query.references}
-    relations = relations_of(select)
-    if not all(id(each) in starts for each in relations):
+    if not all(id(each) in starts for each in relations_of(select) if isinstance(each, exp.Table)):
         return None  # a CTE
-    start = starts[id(relations[0])]
+    start = min((starts[id(table)] for table in select.find_all(exp.Table) if id(table) in starts), default=None)
+    if start is None:
+        return None
     at = next(number for number, token in enumerate(query.tokens) if token.start == start)
     for opening in _parentheses_around(query.tokens, at):
         first, last = opening + 1, closing(query.tokens, opening) - 1
