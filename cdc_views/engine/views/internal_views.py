@@ -67,10 +67,10 @@ def internal_tables(
 
 def levels_of(tables: Iterable[InternalTable]) -> list[list[CompiledView]]:
     """The internal views in the order in which they are maintained: those that others need come first."""
-    levels: list[list[CompiledView]] = [[], []]
+    below, above = list[CompiledView](), list[CompiledView]()
     for each in tables:
-        levels[not each.is_below].append(each.view)
-    return levels
+        (below if each.is_below else above).append(each.view)
+    return [level for level in (below, above) if level]
 
 
 def plan_with_internal_views(
