@@ -7,6 +7,7 @@ for around the names in the expression, and two expressions count as equal only 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -14,8 +15,10 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from cdc_views.views.join_parentheses import without_parentheses
 from cdc_views.views.references import ParsedQuery
 
+_NAME: Final = re.compile(r"`?[a-z_]\w*`?", re.IGNORECASE)  # of a function
 _MOST_TOKENS: Final = 60  # on each side of the names and values of an expression
 QUOTES: Final = frozenset("'\"`")
 """The first letters of texts and quoted names."""
@@ -64,8 +67,8 @@ class Texts:
 
         Whatever stands around it, such words are that call wherever they are written.
         """
-        words = self._of(node)
-        if words is None or words[1:2] != ("(",):
+        words = self._of(node) if isinstance(node, exp.Func | exp.Mod) else None
+        if words is None or words[1:2] != ("(",) or not _NAME.fullmatch(words[0]):
             return None
         depth = 0
         for number, each in enumerate(words):
@@ -75,7 +78,7 @@ class Texts:
         return None
 
     def text(self, node: exp.Expr) -> str:
-        """An expression as it is written, for a message."""
+        """An expression as it is written; empty if it is not found."""
         span = span_of_expression(self._query, node)
         tokens = self._query.tokens
         return "" if span is None else self._query.definition.sql[tokens[span[0]].start : tokens[span[1]].end + 1]
@@ -135,7 +138,7 @@ def _may_be_one(tokens: Sequence[Token]) -> bool:
 def _is_parsed_as(query: ParsedQuery, first: int, last: int, node: exp.Expr) -> bool:
     text = query.definition.sql[query.tokens[first].start : query.tokens[last].end + 1]
     try:
-        tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
+        tree = without_parentheses(sqlglot.parse_one(f"SELECT {text}", dialect="spark"))
     except (SqlglotError, RecursionError):
         return False
     return isinstance(tree, exp.Select) and tree.expressions == [node]

@@ -4,23 +4,28 @@
     FROM a JOIN (b JOIN c ON p) ON q         is    FROM a JOIN b JOIN c ON p AND q
 
 Joins are read from the left, so parentheses around the first ones say nothing. Inner joins may be done in any order, if
-none of them merges columns by USING or NATURAL. Others stay as they are, as in `a LEFT JOIN (b JOIN c ON p) ON q`. The
-text is not changed.
+the FROM has no USING and no NATURAL: after these a name alone is the merged column, but not inside of parentheses.
+Others stay as they are, as in `a LEFT JOIN (b JOIN c ON p) ON q`. The text is not changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from sqlglot import exp
 
+Tree = TypeVar("Tree", bound=exp.Expr)
 
-def without_parentheses(tree: exp.Query) -> exp.Query:
+
+def without_parentheses(tree: Tree) -> Tree:
     """Put such joins of a query in a row, in the tree itself; returns it."""
     for select in list(tree.find_all(exp.Select)):
         from_ = select.args.get("from_")
         if from_ is not None:
-            first, joins = _in_a_row(from_.this, select.args.get("joins") or [])
+            joins = select.args.get("joins") or []
+            may_move = not any(map(_merges, _all_joins(from_.this, joins)))
+            first, joins = _in_a_row(from_.this, joins, may_move=may_move)
             from_.set("this", first)
             select.set("joins", joins)
     return tree
@@ -32,40 +37,56 @@ def joins_inside(node: exp.Expr) -> tuple[exp.Expr, list[exp.Join]] | None:
         return None
     first = node.this
     is_relation = isinstance(first, exp.Table) or (
-        isinstance(first, exp.Subquery) and bool(first.args.get("joins") or first.args.get("alias"))
+        isinstance(first, exp.Subquery)
+        and (bool(first.args.get("joins") or first.args.get("alias")) or joins_inside(first) is not None)
     )
     return (first, first.args.get("joins") or []) if is_relation else None
 
 
-def _in_a_row(first: exp.Expr, joins: Sequence[exp.Join]) -> tuple[exp.Expr, list[exp.Join]]:
+def is_inner(join: exp.Join) -> bool:
+    """Whether it is an inner join, or one by a comma."""
+    return not join.side and join.kind in ("", "INNER", "CROSS")
+
+
+def _merges(join: exp.Join) -> bool:
+    return bool(join.args.get("using") or join.method)
+
+
+def _all_joins(first: exp.Expr, joins: Sequence[exp.Join]) -> Iterator[exp.Join]:
+    """The joins of a FROM with those in parentheses."""
+    for relation in (first, *(join.this for join in joins)):
+        inside = joins_inside(relation)
+        if inside is not None:
+            yield from _all_joins(*inside)
+    yield from joins
+
+
+def _in_a_row(first: exp.Expr, joins: Sequence[exp.Join], *, may_move: bool) -> tuple[exp.Expr, list[exp.Join]]:
     while (inside := joins_inside(first)) is not None:
         first, own = inside
         first.set("joins", None)
         joins = [*own, *joins]
-    return first, [each for join in joins for each in _with_own(join)]
+    return first, [each for join in joins for each in _with_own(join, may_move=may_move)]
 
 
-def _with_own(join: exp.Join) -> list[exp.Join]:
+def _with_own(join: exp.Join, *, may_move: bool) -> list[exp.Join]:
     """A join, and the joins in parentheses on its right side if they can follow it."""
     inside = joins_inside(join.this)
     if inside is None:
         return [join]
     inside[0].set("joins", None)
-    first, own = _in_a_row(*inside)
-    if own and not all(map(_is_free, [join, *own])):
+    first, own = _in_a_row(*inside, may_move=may_move)
+    if own and not (may_move and all(map(_is_free, [join, *own]))):
         first.set("joins", own)
         join.this.set("this", first)
         return [join]
     join.set("this", first)
-    if not own:
-        return [join]
-    conditions = [each for each in (own[-1].args.get("on"), join.args.get("on")) if each is not None]
-    join.set("on", None)
-    own[-1].set("on", exp.and_(*conditions, copy=False) if conditions else None)
+    if own:
+        conditions = [each for each in (own[-1].args.get("on"), join.args.get("on")) if each is not None]
+        join.set("on", None)
+        own[-1].set("on", exp.and_(*conditions, copy=False) if conditions else None)
     return [join, *own]
 
 
 def _is_free(join: exp.Join) -> bool:
-    """Whether it is an inner join by a condition, or by none."""
-    is_inner = not join.side and join.kind in ("", "INNER", "CROSS")
-    return is_inner and not join.method and not join.args.get("using") and not isinstance(join.this, exp.Lateral)
+    return is_inner(join) and not isinstance(join.this, exp.Lateral)

@@ -12,6 +12,7 @@ do, if they are columns and none of them is NULL in a row of FROM: then each set
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -28,6 +29,11 @@ SETS_BEHIND: Final = ("rollup", "cube", "grouping_sets")
 """What a GROUP BY has where its sets stand behind its columns, as in `country, status WITH ROLLUP`."""
 
 _NOT_OF_ONE_ROW: Final = (exp.Query, exp.AggFunc, exp.Window)
+# No two of these are the same function to Spark.
+_DIFFERENT: Final = frozenset(
+    (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.Minute, exp.TimestampTrunc, exp.Cast, exp.TryCast)
+    + (exp.Lower, exp.Upper)
+)
 _TIME_WINDOWS: Final = ("window", "session_window", "window_time")
 
 
@@ -68,7 +74,7 @@ class GroupsOfSets:
         if not names or any(self._resolve(name) is None for name in names) or any(node.find_all(*_NOT_OF_ONE_ROW)):
             return None
         words = self._texts.call(node)
-        return None if words is None or words[0].strip("`") in _TIME_WINDOWS else words
+        return None if words is None or words[0].strip("`").lower() in _TIME_WINDOWS else words
 
     def all(self) -> dict[Hashable, exp.Expr] | None:
         """All groups of the sets, each as it is written first.
@@ -88,18 +94,7 @@ class GroupsOfSets:
         if is_repeated or len({frozenset(each) for each in found}) < len(found) or not groups:
             return None
         known = {resolved: node for resolved, node in groups.items() if resolved is not None}
-        alike = set(map(self._alike, known.values()))
-        return known if len(known) == len(groups) == len(alike) else None
-
-    def by_alias(self) -> list[tuple[exp.Column, exp.Expr]]:
-        """The names in GROUP BY that are aliases, and the items of the SELECT that they name."""
-        found = ((each, self.named(each)) for each in self._select.args["group"].find_all(exp.Column))
-        return [(alias, item) for alias, item in found if item is not alias]
-
-    def _alike(self, group: exp.Expr) -> Hashable:
-        """What two groups have in common that are the same to Spark, written in two ways."""
-        names = tuple(map(self._resolve, group.find_all(exp.Column)))
-        return type(group), names, tuple(map(str, group.find_all(exp.Literal, exp.Var, exp.DataType)))
+        return known if len(known) == len(groups) and self._are_different(list(known.values())) else None
 
     def named(self, group: exp.Expr) -> exp.Expr:
         """The item of the SELECT that a group names by its alias; any other group itself."""
@@ -107,6 +102,29 @@ class GroupsOfSets:
             return group
         named = [item for item in self._select.expressions if item.alias.lower() == group.name.lower()]
         return named[0].unalias() if len(named) == 1 else group
+
+    def by_alias(self) -> list[tuple[exp.Column, exp.Expr]]:
+        """The names in GROUP BY that are aliases, and the items of the SELECT that they name."""
+        found = ((each, self.named(each)) for each in self._select.args["group"].find_all(exp.Column))
+        return [(alias, item) for alias, item in found if item is not alias]
+
+    def _are_different(self, groups: Sequence[exp.Expr]) -> bool:
+        """Whether no two groups are certain to be the same to Spark, although they are written in two ways.
+
+        Over the same columns it may be `day(d)` and `dayofmonth(d)`, or `greatest(a, b)` and `greatest(b, a)`.
+        """
+        by_columns: defaultdict[frozenset[Hashable | None], list[exp.Expr]] = defaultdict(list)
+        for group in groups:
+            if not isinstance(group, exp.Column):
+                by_columns[frozenset(map(self._resolve, group.find_all(exp.Column)))].append(group)
+        return all(map(_differ, by_columns.values()))
+
+
+def _differ(calls: Sequence[exp.Expr]) -> bool:
+    """Whether function calls over the same columns are known to be different functions, or have other literals."""
+    kinds = {type(call) for call in calls}
+    written = {(type(call), *map(str, call.find_all(exp.Literal, exp.Var, exp.DataType))) for call in calls}
+    return len(written) == len(calls) and (len(kinds) == 1 or kinds <= _DIFFERENT)
 
 
 def is_grouping(item: exp.Expr) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from cdc_views.plan.facts.relation import ColumnRef, FromClause, RelationFacts
+from cdc_views.views.join_parentheses import is_inner
 
 _FAMILIES: Final = {
     **dict.fromkeys(("int2", "int4", "int8", "oid"), "integer"),
@@ -56,7 +57,7 @@ def join_facts(
             return replace(sources, has_more=True), JoinFacts(None, False, f'"{alias}" stands for two tables')
         sources = _with_source(sources, join, alias, right)
         frame = _joined(frame, before, sources, (join, alias, right), where)
-    if all(_is_inner(join) for join, _, _ in joins):
+    if all(is_inner(join) for join, _, _ in joins):
         pairs = [pair for condition in _conditions(joins, where) for pair in _equal_columns(condition, sources)]
         frame = replace(frame, equal=tuple(pairs))
     return sources, frame
@@ -81,7 +82,7 @@ def _joined(frame: JoinFacts, before: FromClause, after: FromClause, joined: Joi
         return JoinFacts(None, False, f'"{alias}" has no key: {right.reason}' if alias else right.reason)
     if join.method == "NATURAL" or isinstance(join.this, exp.Lateral):
         return JoinFacts(None, False, "NATURAL and LATERAL joins have no key")
-    conditions = list(_conditions([joined], where if _is_inner(join) else None))
+    conditions = list(_conditions([joined], where if is_inner(join) else None))
     right_key = tuple((alias, name) for name in right.key)
     fixes_right = _fixed(right_key, conditions, after, frozenset(before.rows)) or _using(join, right_key, before, after)
     fixes_left = _fixed(frame.key, conditions, after, frozenset({alias}))
@@ -93,10 +94,6 @@ def _joined(frame: JoinFacts, before: FromClause, after: FromClause, joined: Joi
     if may_miss.get(join.side, False) or (join.side and not (right_key and frame.key)):
         return JoinFacts(None, False, f'the key of the outer-joined side may be NULL in the join with "{alias}"')
     return JoinFacts(frame.key + right_key, bool(join.side) or frame.nullable or right.nullable, frame.reason)
-
-
-def _is_inner(join: exp.Join) -> bool:
-    return not join.side and join.kind in ("", "INNER", "CROSS")
 
 
 def _conditions(joins: Iterable[Join], where: exp.Expr | None) -> Iterator[exp.Expr]:

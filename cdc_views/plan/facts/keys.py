@@ -250,7 +250,11 @@ def _source(node: exp.Expr, scope: _Scope) -> tuple[str, RelationFacts]:
     name = node.alias_or_name.lower()
     if isinstance(node, exp.Table):
         return name, _renamed(scope.rows(node), node)
-    if joins_inside(node) is not None:
+    inside = joins_inside(node)
+    if inside is not None:
+        first, joins = inside
+        for each in (first, *(join.this for join in joins)):
+            _source(each, scope)
         return name, no_key("a join in parentheses has no key")
     if isinstance(node, exp.Subquery):
         return name, _query(node, scope)

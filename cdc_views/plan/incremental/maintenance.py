@@ -121,10 +121,12 @@ def maintenance(
     """
     if view.parsed is None:
         return Maintenance("FULL", view.key_reason)
-    expressions = Expressions(view.parsed, stored, not_null)
+    edits = _edits(view)
+    appended = {each.start: each.after for each in edits if each.start == each.end}
+    expressions = Expressions(view.parsed, stored, not_null, appended)
     with naming_deep_nesting(view.definition):
         try:
-            given = _Given(view, view.parsed, types, columns, row_keys, not_null, _edits(view))
+            given = _Given(view, view.parsed, types, columns, row_keys, not_null, edits)
             found = _incremental(given, expressions)
         except NotIncremental as reason:
             found = in_full(reason)

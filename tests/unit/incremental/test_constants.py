@@ -80,6 +80,10 @@ VIEWS: Final = {
     "an expression of a row": "SELECT id, g FROM t WHERE k + 1 > (SELECT k + coalesce(g, 1) AS m FROM u AS z "
     "WHERE id = 2)",
     "a value of the first row": "SELECT id, g FROM t WHERE g = (SELECT g FROM u ORDER BY g DESC NULLS LAST LIMIT 1)",
+    "a value that is ordered by its alias": "SELECT t.id, (SELECT k AS id FROM u ORDER BY id LIMIT 1) AS x FROM t",
+    "a value under the name of its table": (
+        "SELECT t.id, (SELECT u.k AS u FROM u ORDER BY s NULLS FIRST LIMIT 1) AS x FROM t"
+    ),
     "a value of one of the first rows": (
         "SELECT id, (SELECT upper(s) AS x FROM u WHERE k > 0 ORDER BY g DESC NULLS LAST LIMIT 1) AS up FROM t"
     ),

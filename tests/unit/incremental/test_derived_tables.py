@@ -70,6 +70,14 @@ VIEWS: Final = {
     "first rows of a derived table": "SELECT p.k, u.id FROM (SELECT q.k, q.id FROM (SELECT k, id FROM t WHERE g > 0) q "
     "ORDER BY id DESC LIMIT 2) p JOIN u ON u.k = p.k",
     "computed groups": "SELECT t.id FROM (SELECT g + 1 AS g, max(k) AS k FROM t GROUP BY g + 1) m JOIN t ON t.k = m.k",
+    "first rows that tie, under the name of their table": "SELECT p.t, u.id AS o FROM (SELECT k AS t, g FROM t "
+    "ORDER BY s NULLS FIRST LIMIT 1) p JOIN u ON u.k = p.t",
+    "first rows that tie, under the name of one of their tables": "SELECT p.b, u.id AS o FROM (SELECT b.id AS a, b.k "
+    "AS b FROM t a JOIN t b ON a.g = b.g ORDER BY a.s NULLS FIRST LIMIT 2) p JOIN u ON u.k = p.b",
+    "first rows with a semi join": "SELECT p.k, u.id FROM (SELECT t.k FROM t SEMI JOIN w ON w.k = t.k ORDER BY t.id "
+    "LIMIT 3) p JOIN u ON u.k = p.k",
+    "first rows in parentheses": "SELECT p.k, u.id, w.id AS x FROM u LEFT JOIN ((SELECT k, g, id FROM t ORDER BY g "
+    "NULLS LAST, id LIMIT 3) p JOIN w ON p.k = w.k) ON u.k = p.k",
     "first rows of two tables": "SELECT id FROM (SELECT id FROM t ORDER BY g LIMIT 2) p UNION ALL SELECT id FROM "
     "(SELECT id FROM u ORDER BY g LIMIT 2) q",
     "beside a constant": f"SELECT m.g, t.id FROM {LARGEST} JOIN t ON t.k = m.k WHERE t.k < (SELECT max(k) FROM u)",
@@ -87,6 +95,10 @@ FULL: Final = {
     "all rows, of first rows": "SELECT max(k) AS m FROM (SELECT id, k FROM t ORDER BY id LIMIT 2) p",
     "first rows with a float": "SELECT p.x, u.id FROM (SELECT k, CAST(g AS DOUBLE) AS x FROM t ORDER BY id LIMIT 2) p "
     "JOIN u ON u.k = p.k",
+    "first rows with a column twice": "SELECT p.k, u.id FROM (SELECT k, k FROM t ORDER BY id LIMIT 3) p(k, j) JOIN u "
+    "ON u.k = p.k",
+    "first rows that depend on the row": "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM (SELECT k FROM w WHERE w.g = "
+    "u.g ORDER BY id, k LIMIT 2) q)",
     "CTE over a CTE": "WITH c AS (SELECT g, k FROM t), m AS (SELECT g, max(k) AS k FROM c GROUP BY g) "
     "SELECT m.g, t.id FROM m JOIN t ON t.k = m.k",
     "LIMIT around it": "SELECT m.g, t.id FROM ((SELECT g, max(k) AS k FROM t GROUP BY g) ORDER BY g LIMIT 2) m "

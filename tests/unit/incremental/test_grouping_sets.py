@@ -58,7 +58,8 @@ VIEWS: Final = {
     "GROUP BY ROLLUP (upper(g))",
     "computed group by its alias": "SELECT coalesce(o.g, '-') AS p, i.k, grouping_id(coalesce(o.g, '-'), i.k) AS "
     f"level, {TOTALS} FROM {ITEMS} GROUP BY CUBE (p, i.k)",
-    "two parts of one date": "SELECT date_trunc('year', x) AS y, grouping_id(y, m) AS level, count(*) AS n, "
+    "two parts of one date": "SELECT date_trunc('year', x) AS y, grouping_id(date_trunc('year', x), "
+    "date_trunc('month', x)) AS level, count(*) AS n, "
     "date_trunc('month', x) AS m FROM o GROUP BY GROUPING SETS ((y, m), (y), ())",
     "extremes": f"SELECT o.k, {LEVEL}, o.g, count(*) AS n, max(i.d) AS m, min(i.h) AS l FROM {ITEMS} "
     "GROUP BY CUBE (o.k, o.g)",
@@ -78,6 +79,7 @@ STORED: Final = {
     "derived table": "SELECT k, g, count(*) AS n FROM (SELECT k, upper(g) AS g FROM o WHERE k > 0) q "
     "GROUP BY ROLLUP (k, g)",
     "columns with one value": "SELECT x, y, count(*) AS n FROM (SELECT k AS x, k AS y FROM o) q GROUP BY ROLLUP (x, y)",
+    "column or the merged one": "SELECT o.id, count(*) - 1 AS n FROM o JOIN i USING (id) GROUP BY ROLLUP (id)",
     "CTE": "WITH q AS (SELECT k, g FROM o WHERE EXISTS (SELECT 1 FROM i WHERE i.id = o.id)) SELECT a.k, b.g, "
     "count(*) AS n FROM q a JOIN q b ON b.k = a.k GROUP BY CUBE (a.k, b.g) HAVING count(*) < 9",
     "joins in parentheses": "SELECT o.k, count(*) - 1 AS n, count(*) AS m FROM (o JOIN i ON i.id = o.id) "
@@ -86,7 +88,7 @@ STORED: Final = {
     "computed groups by their aliases": "SELECT date_trunc('year', x) AS y, lower(g) AS p, count(*) AS n FROM o "
     "GROUP BY ROLLUP (y, p)",
     "computed from computed groups": "SELECT lower(upper(g)) AS p, g, concat('-', upper(g)) AS q, max(k) + 1 AS m, "
-    "count(*) AS n FROM o GROUP BY ROLLUP (upper(g), g) HAVING upper(g) IS NOT NULL AND count(*) > 1",
+    "count(*) AS n FROM o GROUP BY ROLLUP (upper(g), g) HAVING count(*) > 1",
     "having by the name of a column": "SELECT k, count(*) AS n FROM o GROUP BY ROLLUP (k) HAVING k > 1",
     "computed from totals": "SELECT x.k, coalesce(max(x.h), -1) - count(*) AS m, count(*) AS n, "
     "CASE WHEN x.k IS NULL THEN 'none or all' END AS of FROM i x JOIN i y ON y.k = x.k GROUP BY ROLLUP (x.k)",
@@ -108,6 +110,19 @@ FULL: Final = {
     "no set twice",
     "SELECT upper(g) AS p, grouping_id(upper(g)) AS level, count(*) AS n FROM o GROUP BY ROLLUP (upper(g), ucase(g))":
     "no set twice",
+    "SELECT greatest(o.k, i.k) AS p, count(*) AS n FROM o JOIN i ON i.id = o.id "
+    "GROUP BY CUBE (greatest(o.k, i.k), greatest(i.k, o.k))": "no set twice",
+    "SELECT day(x) AS p, count(*) AS n FROM o GROUP BY CUBE (day(x), dayofmonth(x))": "no set twice",
+    # Spark may find a group in another expression over its columns.
+    "SELECT upper(g) AS p, ucase(g) AS q, g, count(*) AS n FROM o GROUP BY ROLLUP (upper(g), g)": "all of their groups",
+    "SELECT upper(g) AS p, g, count(*) AS n FROM o GROUP BY ROLLUP (upper(o.g), g)": "all of their groups",
+    "SELECT upper(`g`) AS p, g, count(*) AS n FROM o GROUP BY ROLLUP (upper(g), g)": "all of their groups",
+    "SELECT abs(k) AS p, k, abs((k)) AS q, count(*) AS n FROM o GROUP BY ROLLUP (abs(k), k)": "all of their groups",
+    # No function calls.
+    "SELECT NOT (k > 1) AS p, g, count(*) AS n, NOT (k > 1) IS NULL AS q FROM o GROUP BY ROLLUP (NOT (k > 1), g, k)":
+    "function calls",
+    "SELECT -(k) AS p, g, count(*) AS n FROM o GROUP BY ROLLUP (-(k), g)": "function calls",
+    "WITH q AS (SELECT k FROM o) FROM q SELECT k, count(*) - 1 AS n GROUP BY ROLLUP (k)": "all of their groups",
     "SELECT k, grouping_id(k) AS level, count(*) AS n, count(DISTINCT g) AS m FROM o GROUP BY ROLLUP (k)": "neither",
     "SELECT o.k, max(o.id) AS g, count(*) AS n FROM o GROUP BY ROLLUP (o.k) HAVING g > 1": "HAVING",
     "SELECT o.k, max(o.x) AS x, count(*) AS n FROM o GROUP BY ROLLUP (o.k) HAVING count(x) > 1": "HAVING",

@@ -142,6 +142,10 @@ def test_star_of_a_table_with_merged_columns_is_not_by_keys() -> None:
         "SELECT count(*) AS n FROM (SELECT k FROM t UNION ALL SELECT k FROM (u) AS q) p",
         "SELECT t.id, u.id AS o, w.id AS p FROM t JOIN (u JOIN w USING (k)) ON t.k = u.k",
         "SELECT t.id, u.id AS o, w.id AS p FROM t LEFT JOIN (u JOIN w ON w.g = u.g) USING (s)",
+        "SELECT t.id, u.id AS o, w.id AS p, x.i FROM t JOIN u USING (k) JOIN (w JOIN (SELECT id AS i FROM t) x "
+        "ON k = i) ON w.g = t.g",
+        "SELECT t.id, w.id AS p, x.i FROM (t JOIN u USING (k)), (w JOIN (SELECT id AS i FROM t) x ON k = i) "
+        "WHERE w.g = t.g",
     ],
 )
 def test_table_in_parentheses_is_not_overlooked(sql: str) -> None:

@@ -14,6 +14,7 @@ TABLES: Final = (
 )
 
 VIEWS: Final = {
+    "much in parentheses": "SELECT t.id, t.g, q.s FROM ((t)) JOIN (((SELECT k, s FROM u) q)) ON t.id = q.k",
     "table in parentheses": "SELECT t.id, t.g, u.s FROM t JOIN (u) ON t.id = u.k",
     "joins in parentheses": "SELECT t.id, t.g, u.s FROM t JOIN (u JOIN (w) ON u.k = w.k) ON t.g = u.k",
     "first joins in parentheses": (

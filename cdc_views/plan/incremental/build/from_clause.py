@@ -23,7 +23,7 @@ from cdc_views.plan.incremental.operators import (
 )
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Derived, Scope, Source, conjuncts
-from cdc_views.views.join_parentheses import joins_inside
+from cdc_views.views.join_parentheses import is_inner, joins_inside
 
 _NAMING: Final = frozenset({"this", "alias", "joins"})  # joins inside of parentheses follow their first item
 
@@ -60,7 +60,7 @@ class From:
             if isinstance(join.this, exp.Lateral):
                 operators = [self._lateral(self._inner(operators, equalities, conditions), join.this)]
                 conditions, equalities = [], []
-            elif _is_inner(join):
+            elif is_inner(join):
                 operators.append(self._source(join.this))
                 equalities += self._using(join)
                 conditions.append(join.args.get("on"))
@@ -88,6 +88,8 @@ class From:
             first, joins = inside
             if any(join.args.get("using") or join.method or isinstance(join.this, exp.Lateral) for join in joins):
                 raise NotIncremental("USING, NATURAL or LATERAL in parentheses")
+            if self.scope.merged:
+                raise NotIncremental("USING or NATURAL beside a join in parentheses")
             return self._joins(first, joins)
         built = self._item(node)
         alias = node.args.get("alias")
@@ -276,10 +278,6 @@ def _derived(query: exp.Expr, select: exp.Expr, context: Context) -> Built:
     if has_stored_row(select, context):
         return Built(NOTHING, [Column(item.alias) for item in select.expressions])
     return rows_of(query, select, context)
-
-
-def _is_inner(join: exp.Join) -> bool:
-    return not join.side and join.kind in ("", "INNER", "CROSS")
 
 
 def _is_below(origin: Origin, operator: Operator) -> bool:

@@ -27,16 +27,15 @@ grouping sets (stored_groups.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Final
 
 from sqlglot import TokenType, exp
 
 from cdc_views.plan.facts.keys import is_aggregated
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, start_of
-from cdc_views.plan.incremental.expressions.select_text import VALUE, items_of, text_of
+from cdc_views.plan.incremental.expressions.select_text import completed, free_names, items_of
 from cdc_views.plan.incremental.expressions.subquery_text import (
     StoredSubquery,
     WantedSubquery,
@@ -102,7 +101,8 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     )
     if not is_storable or not _names_inputs(query, select):
         return None
-    if not all(item.is_star or given_name(item) for item in select.expressions):
+    names = [given_name(item).lower() for item in select.expressions if not item.is_star]
+    if not all(names) or len({*names}) < len(names):
         return None
     span = span_of(query, select)
     if span is None:
@@ -114,18 +114,28 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
 
 
 def _names_inputs(query: ParsedQuery, select: exp.Select) -> bool:
-    """Whether all names of relations in a SELECT are those of tables and views, and none is that of a CTE."""
+    """Whether all names of relations in a SELECT are those of tables and views, and none is that of a CTE; and whether
+    it names columns of its own relations only.
+    """
     inputs = {id(reference.node) for reference in query.references}
-    named = (table for table in select.find_all(exp.Table) if isinstance(table.this, exp.Identifier | exp.Dot))
-    return all(id(table) in inputs for table in named)
+    named = [table for table in select.find_all(exp.Table) if isinstance(table.this, exp.Identifier | exp.Dot)]
+    relations = {each.alias_or_name.lower() for each in (*named, *select.find_all(exp.Subquery))}
+    return all(id(table) in inputs for table in named) and all(
+        column.table.lower() in ("", *relations) for column in select.find_all(exp.Column)
+    )
 
 
 def first_rows(
-    query: ParsedQuery, select: exp.Expr, leaves: Sequence[Leaf], columns: Sequence[Column]
+    query: ParsedQuery,
+    select: exp.Expr,
+    leaves: Sequence[Leaf],
+    columns: Sequence[Column],
+    appended: Mapping[int, str],
 ) -> WantedTable | None:
     """What an internal view would store for a derived table with ORDER BY and LIMIT, which has these columns.
 
-    `leaves` are those of its tables. None if it may not stand alone.
+    `leaves` are those of its tables, `appended` is what makes the orders of the view total, by offset: which of several
+    rows that tie come first must be the same in both. None if it may not stand alone.
     """
     place = place_of(query, select)
     if place is None or not isinstance(select, exp.Select):
@@ -136,13 +146,12 @@ def first_rows(
         return None
     *items, rest = items_of(select, tokens)
     keys = [] if _is_reduced(select) else list(_missing_keys(select, leaves, columns))
-    taken = {given_name(item).lower() for item in select.expressions}
-    taken |= {name.lower() for leaf in leaves for name in leaf.types}  # ORDER BY would mean the new column
-    free = (name for name in map(VALUE, count(1)) if name not in taken)
+    # ORDER BY would mean the new column, and not that of a table.
+    free = free_names([*map(given_name, select.expressions), *(name for leaf in leaves for name in leaf.types)])
     sql = query.definition.sql
-    stored = [text_of(sql, item) for item in items] + [f"{key} AS {next(free)}" for key in keys]
+    stored = [completed(sql, item, appended) for item in items] + [f"{key} AS {next(free)}" for key in keys]
     sources = dict.fromkeys(leaf.source for leaf in leaves)
-    text = f"SELECT {', '.join(stored)} {text_of(sql, rest)}"
+    text = f"SELECT {', '.join(stored)} {completed(sql, rest, appended)}"
     return WantedTable(tuple(sources), start, end, text, keys=len(keys))
 
 
@@ -154,10 +163,11 @@ def _is_reduced(select: exp.Select) -> bool:
 
 def _missing_keys(select: exp.Select, leaves: Sequence[Leaf], columns: Sequence[Column]) -> Iterator[str]:
     """The columns of the keys of its tables that a SELECT with these columns does not have, as it may write them."""
-    tables = [relation for relation in relations_of(select) if isinstance(relation, exp.Table)]
+    hidden = [join.this for join in select.args.get("joins") or () if join.kind in ("SEMI", "ANTI")]
+    tables = [each for each in relations_of(select) if isinstance(each, exp.Table) and each not in hidden]
     names = {start_of(table): quoted_name(table.alias_or_name) for table in tables}
     selected = {each for column in columns for each in column.origin}
-    for leaf in leaves:
+    for leaf in (leaf for leaf in leaves if leaf.path[-1] in names):
         for name in sorted(leaf.never_null):
             if LeafColumn(leaf, name) not in selected:
                 yield f"{names[leaf.path[-1]]}.{quoted_name(name)}"

@@ -76,8 +76,12 @@ class Expressions:
         query: ParsedQuery,
         stored: Iterable[StoredValues | StoredRow | StoredDerivedTable] = (),
         not_null: Mapping[str, Collection[str]] = NO_COLUMNS,
+        appended: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
-        """`not_null` are columns that the source declares so, by table."""
+        """`not_null` are columns that the source declares so, by table; `appended` is what makes the orders of the
+        query total, by offset.
+        """
+        self._appended = appended
         stored = tuple(stored)
         self._query = query
         self._stored = {each.start: each for each in stored if isinstance(each, StoredValues)}
@@ -133,7 +137,7 @@ class Expressions:
 
         `scope` is that of its FROM, which reads `leaves`; `path` leads to the query around it.
         """
-        wanted = one_row(self._query, select, scope, leaves)
+        wanted = one_row(self._query, select, scope, leaves, self._appended)
         if wanted is None:
             return False
         stored = self._rows.get(wanted.start)
@@ -177,7 +181,7 @@ class Expressions:
 
     def want_first_rows(self, select: exp.Expr, leaves: Sequence[Leaf], columns: Sequence[Column]) -> None:
         """Remember a query with ORDER BY and LIMIT over these leaves, if an internal view may store its `columns`."""
-        wanted = first_rows(self._query, select, leaves, columns)
+        wanted = first_rows(self._query, select, leaves, columns, self._appended)
         if wanted is not None:
             self.wanted[wanted.start] = wanted
 

@@ -37,6 +37,8 @@ from cdc_views.plan.incremental.columns import Leaf
 from cdc_views.plan.incremental.expressions.select_text import (
     VALUE,
     StoredCalls,
+    completed,
+    free_names,
     items_of,
     replaced,
     text_of,
@@ -93,8 +95,13 @@ class StoredRow(StoredSubquery):
         return {name: self.types[name] for name in self.wanted.columns[: self.wanted.values]}
 
 
-def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope, leaves: Sequence[Leaf]) -> WantedRow | None:
-    """What an internal view would store for a subquery with this FROM over `leaves`; None if it may not stand alone."""
+def one_row(
+    query: ParsedQuery, select: exp.Expr, scope: Scope, leaves: Sequence[Leaf], appended: Mapping[int, str]
+) -> WantedRow | None:
+    """What an internal view would store for a subquery with this FROM over `leaves`; None if it may not stand alone.
+
+    `appended` is what makes the orders of the view total, by offset.
+    """
     if not isinstance(select, exp.Select) or (kind := _kind(select)) is None:
         return None
     sources = tuple(dict.fromkeys(leaf.source for leaf in leaves))
@@ -107,7 +114,7 @@ def one_row(query: ParsedQuery, select: exp.Expr, scope: Scope, leaves: Sequence
     # The type of a stored column has no collation. Spark also takes FROM before SELECT.
     if has_collation(tokens) or tokens[0].token_type is not TokenType.SELECT:
         return None
-    found = _STORED[kind](_Subquery(query.definition.sql, select, tokens, sorted(leaves[0].never_null)))
+    found = _STORED[kind](_Subquery(query.definition.sql, select, tokens, leaves[0], appended))
     if found is None:
         return None
     return WantedRow(
@@ -178,12 +185,13 @@ class _Texts:
 
 @dataclass(frozen=True)
 class _Subquery:
-    """A subquery, its tokens in the text of the view, and the key of its first table."""
+    """A subquery, its tokens in the text of the view, its first table, and what is appended to its text."""
 
     sql: str
     select: exp.Select
     tokens: Sequence[Token]
-    key: Sequence[str]
+    table: Leaf
+    appended: Mapping[int, str]
 
 
 def _existence(of: _Subquery) -> _Texts:
@@ -193,10 +201,13 @@ def _existence(of: _Subquery) -> _Texts:
 
 
 def _value(of: _Subquery) -> _Texts:
-    """The key beside the value says which rows change."""
+    """The key beside the value says which rows change. The value keeps its alias, which ORDER BY may name."""
     item, rest = items_of(of.select, of.tokens)
-    columns = [text_of(of.sql, without_alias(of.select.expressions[0], item)), *map(quoted_name, of.key)]
-    return _Texts(f"SELECT {', '.join(columns)} {text_of(of.sql, rest)}", columns, 1, f"SELECT {VALUE(1)} FROM ")
+    free = free_names([of.select.expressions[0].alias, *of.table.types])
+    keys = [f"{quoted_name(name)} AS {next(free)}" for name in sorted(of.table.never_null)]
+    columns = [text_of(of.sql, item), *keys]
+    rows = completed(of.sql, rest, of.appended)
+    return _Texts(f"SELECT {', '.join(columns)} {rows}", columns, 1, f"SELECT {VALUE(1)} FROM ")
 
 
 def _totals(of: _Subquery) -> _Texts | None:

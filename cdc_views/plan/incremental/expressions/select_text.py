@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Final
 
 import sqlglot
@@ -34,6 +34,21 @@ Span = tuple[int, int]
 def text_of(sql: str, tokens: Sequence[Token]) -> str:
     """What is written from the first to the last of some tokens."""
     return sql[tokens[0].start : tokens[-1].end + 1]
+
+
+def completed(sql: str, tokens: Sequence[Token], appended: Mapping[int, str]) -> str:
+    """The same with what is `appended` at some offsets of the text."""
+    text, position, end = "", tokens[0].start, tokens[-1].end + 1
+    for offset in sorted(each for each in appended if position < each <= end):
+        text += sql[position:offset] + appended[offset]
+        position = offset
+    return text + sql[position:end]
+
+
+def free_names(taken: Iterable[str]) -> Iterator[str]:
+    """Names of values that are none of these, in upper or lower case."""
+    in_lower_case = {name.lower() for name in taken}
+    return (name for name in map(VALUE, count(1)) if name not in in_lower_case)
 
 
 def items_of(select: exp.Select, tokens: Sequence[Token]) -> list[Sequence[Token]]:

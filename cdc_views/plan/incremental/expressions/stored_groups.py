@@ -12,6 +12,10 @@ is then a SELECT over its rows, each of which gives one row or none:
 A name is written over the stored values only if it is certain what it means: a column of the sets, which is NULL in the
 rows of a set without it; in HAVING also a name that the SELECT gives. In HAVING Spark looks for a name among those
 first, so one that may be both is not rewritten. The arguments of aggregates are those of the rows below the groups.
+
+A function call that is a group is its stored value in an item of the SELECT, not in HAVING, which computes it from the
+columns of the result. Another expression over its columns may be the same group to Spark, as `ucase(s)` is `upper(s)`,
+so it is not rewritten.
 """
 
 from __future__ import annotations
@@ -90,6 +94,8 @@ class _Groups:
         self._words = [word(query, token) for token in query.tokens]
         self._sets = {group: VALUE(number) for number, group in enumerate(groups, start=1)}
         self._calls = {words: self._sets[group] for group, node in groups.items() if (words := texts.call(node))}
+        of_calls = (node for node in groups.values() if not isinstance(node, exp.Column))
+        self._of_calls = {scope.name_of(column) for node in of_calls for column in node.find_all(exp.Column)}
         self._stored = StoredCalls(
             self._sql, [*map(self._written, groups.values()), *(["grouping_id()"] if groups else [])]
         )
@@ -154,12 +160,17 @@ class _Groups:
         """An expression over the stored values."""
         first = self._at[tokens[0].start]
         found = self._stored.values_in(tokens, _GROUPING)
-        found |= self._groups_in(tokens, first, list(found))
+        is_item = node.find_ancestor(exp.Having) is None
+        if is_item:
+            found |= self._groups_in(tokens, first, list(found))
         spans = list(found)
         for column in node.find_all(exp.Column):
             span = self._span(column, first)
-            if not any(start <= span[0] <= end for start, end in spans):
-                found[span] = self._column(column, names)
+            if any(start <= span[0] <= end for start, end in spans):
+                continue
+            if is_item and column is not node.unalias() and self._scope.name_of(column) in self._of_calls:
+                raise NotIncremental("an expression over a column of a computed group, which it may be")
+            found[span] = self._column(column, names)
         return replaced(self._sql, tokens, found)
 
     def _groups_in(self, tokens: Sequence[Token], first: int, spans: Sequence[Span]) -> dict[Span, str]:
@@ -201,9 +212,9 @@ class _Groups:
 
 def _start_of_select(tokens: Sequence[Token]) -> int:
     """The number of the token SELECT, with which the query begins, or which follows WITH. Raises NotIncremental."""
-    found = (each for each in outside_of_parentheses(tokens) if tokens[each].token_type is TokenType.SELECT)
-    start = next(found, -1)
-    if start < 0 or tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH):  # Spark also takes FROM before it
+    clauses = (TokenType.SELECT, TokenType.FROM)
+    start = next(each for each in outside_of_parentheses(tokens) if tokens[each].token_type in clauses)
+    if tokens[start].token_type is not TokenType.SELECT:  # Spark also takes FROM before it
         raise NotIncremental("a query that does not begin with SELECT")
     return start
 

@@ -11,6 +11,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from cdc_views.plan.facts.keys import makes_rows, nested_queries, own_nodes
+from cdc_views.views.join_parentheses import without_parentheses
 from cdc_views.views.references import ParsedQuery
 from cdc_views.views.text import closing
 
@@ -127,7 +128,7 @@ def span_of(query: ParsedQuery, select: exp.Select) -> tuple[int, int] | None:
         first, last = opening + 1, closing(query.tokens, opening) - 1
         text = query.definition.sql[query.tokens[first].start : query.tokens[last].end + 1]
         try:
-            if sqlglot.parse_one(text, dialect="spark") == select:
+            if without_parentheses(sqlglot.parse_one(text, dialect="spark")) == select:
                 return first, last
         except (SqlglotError, RecursionError):
             continue
