@@ -52,7 +52,7 @@ JOIN order_items i ON i.order_id = m.ratio;
 CREATE MATERIALIZED VIEW v AS
 SELECT p.id, u.name FROM (SELECT id, author_id FROM posts ORDER BY created_at DESC LIMIT 100) p JOIN users u ON u.id = p.author_id;
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
---   _cv_v_1: SELECT id, author_id FROM posts ORDER BY created_at DESC LIMIT 100
+--   _cv_v_1: SELECT id, author_id FROM posts ORDER BY created_at DESC, id LIMIT 100
 --   a change of _cv_v_1 affects (id)
 --   a change of public.users affects (id)
 --     look up _cv_v_1 by (author_id) from (id) of public.users
@@ -64,7 +64,7 @@ SELECT p.id, u.name FROM (SELECT id, author_id FROM posts ORDER BY created_at DE
 CREATE MATERIALIZED VIEW v AS
 SELECT id, name FROM users WHERE id IN (SELECT author_id FROM posts ORDER BY created_at DESC LIMIT 100);
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared
---   _cv_v_1: SELECT author_id, posts.id AS value_1 FROM posts ORDER BY created_at DESC LIMIT 100
+--   _cv_v_1: SELECT author_id, posts.id AS value_1 FROM posts ORDER BY created_at DESC, posts.id LIMIT 100
 --   a change of public.users affects (id)
 --   a change of _cv_v_1 affects (id)
 --     look up public.users by (id) from (author_id) of _cv_v_1

@@ -125,7 +125,7 @@ FROM orders o JOIN users u ON u.id = o.user_id;
 CREATE MATERIALIZED VIEW v AS
 SELECT id FROM products WHERE stock > (SELECT quantity FROM order_items WHERE order_id = 1 AND line = 1);
 -- strategy: KEYS: the rows of affected (id) are looked up, computed again, and compared, as long as the values of its subqueries stay what they are
---   _cv_v_1: SELECT quantity, line, order_id FROM order_items WHERE order_id = 1 AND line = 1
+--   _cv_v_1: SELECT quantity, line AS value_1, order_id AS value_2 FROM order_items WHERE order_id = 1 AND line = 1
 --   if the value of _cv_v_1 changes, the whole query is run
 --   a change of public.products affects (id)
 --   the rows of affected (id) are computed again from
