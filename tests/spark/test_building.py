@@ -32,10 +32,13 @@ VIEWS = {
     "top": "SELECT * FROM (SELECT id, g, v, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS place FROM t) "
            "WHERE place <= 3",
     "above": "SELECT v, count(*) AS n, max(w) AS most FROM joined GROUP BY v",
+    # Has an internal view with one of its own.
+    "best": "SELECT b.g, b.n, t.id FROM (SELECT g, count(*) AS n FROM t GROUP BY g ORDER BY n DESC, g LIMIT 2) b "
+            "JOIN t ON t.g = b.g",
 }  # fmt: skip
 COLUMNS = {"t": ("g", "v", "s"), "u": ("t_id", "w")}
 OLD = "SELECT id, v FROM t WHERE v > 2"
-INTERNAL = "_cv_grouped_1"
+INTERNAL = {"_cv_grouped_1", "_cv_best_1", "_cv__cv_best_1_1"}
 LIMIT_S = 300
 
 
@@ -125,8 +128,12 @@ def joined(project: Project, beside: Beside, builds: list[Build]) -> None:
 def test_views_join_at_one_epoch_and_are_right_in_it_and_after(project: Project) -> None:
     project.declare()
     beside, builds = project.by_hand()
-    assert sorted(map(sorted, (build.names for build in builds))) == [["_cv_grouped_1", "grouped"], ["above", "joined"],
-                                                                      ["top"]]  # fmt: skip
+    assert sorted(map(sorted, (build.names for build in builds))) == [
+        ["_cv__cv_best_1_1", "_cv_best_1", "best"],
+        ["_cv_grouped_1", "grouped"],
+        ["above", "joined"],
+        ["top"],
+    ]
     for build in builds:
         build.bring_to(project.last)
         project.write()
@@ -233,7 +240,7 @@ def test_engine_that_restarts_in_the_midst_of_a_build_begins_it_anew(project: Pr
     h = project.harness
     h._start()
     beside, builds = project.by_hand()
-    assert {name for build in builds for name in build.names} == {*VIEWS, INTERNAL}
+    assert {name for build in builds for name in build.names} == {*VIEWS, *INTERNAL}
     project.write()
     for build in builds:
         build.bring_to(project.last)
