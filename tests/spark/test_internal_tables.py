@@ -6,11 +6,14 @@ import logging
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from cdc_views.engine.views.inputs import Inputs, InputVersions
+from cdc_views.errors import TableUnavailable
 from cdc_views.store.control import ControlRecord, PublishedDetail
 from cdc_views.store.delta_log import newest_version
 from cdc_views.store.reading import read_table
@@ -107,3 +110,39 @@ def test_internal_table_that_is_lost_or_written_by_others_is_computed_again(
     assert ways(h) == ["keys", "keys"]
     assert last_good(h).tables[INTERNAL].path != before
     assert sum(INTERNAL in each.getMessage() for each in caplog.records) == 1
+
+
+FIRST = (
+    "CREATE MATERIALIZED VIEW first AS SELECT p.s, t.id FROM (SELECT s, count(*) AS n FROM t GROUP BY s"
+    " ORDER BY n DESC, s LIMIT 2) p JOIN t ON t.s = p.s"
+)
+BELOW = "_cv__cv_first_1_1"
+
+
+def test_lost_table_that_only_another_internal_view_meets_is_computed_again(
+    h: ViewHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    h.create_view(FIRST)
+    h.verify()
+    lost = last_good(h).tables[BELOW].path
+
+    def unless_lost(read: Callable[..., Any]) -> Callable[..., Any]:
+        def reading(inputs: Inputs, of: InputVersions, *rest: object, **named: object) -> object:
+            if of.spec.path == lost:
+                raise TableUnavailable("in this test a file is gone")
+            return read(inputs, of, *rest, **named)
+
+        return reading
+
+    for name in ("first_rows", "lookup", "delta"):
+        monkeypatch.setattr(Inputs, name, unless_lost(getattr(Inputs, name)))
+    without_files(h.warehouse / lost)
+    with caplog.at_level(logging.WARNING):
+        for key in range(4):
+            h.apply([Update("t", {"id": key}, {"s": "z", "v": 7}), Delete("t", {"id": key + 5})])
+            h.verify()
+            last_good(h)
+    assert last_good(h).tables[BELOW].path != lost
+    found = PublishedDetail.read(h.records[-1]).ways["view"]
+    assert (found[BELOW], found["_cv_first_1"], found["first"]) == ("add", "patch", "keys")
+    assert sum(BELOW in each.getMessage() for each in caplog.records if "computing it again" in each.getMessage()) == 1

@@ -239,6 +239,17 @@ OF_GROUPS = {
     "minus": "SELECT -(v) AS a, id -(v) AS b, id, count(*) AS n FROM t GROUP BY ROLLUP (-(v), id, v)",
     "day": "SELECT day(date_from_unix_date(v)) AS p, dayofmonth(date_from_unix_date(v)) AS q, grouping_id() AS l, "
     "count(*) AS n FROM t GROUP BY CUBE (day(date_from_unix_date(v)), dayofmonth(date_from_unix_date(v)))",
+    "rounded": "SELECT round(v) AS a, round(v, 0) AS b, grouping_id() AS g, count(*) + 1 AS n FROM t "
+    "GROUP BY ROLLUP (round(v), round(v, 0))",
+    "padded": "SELECT lpad(s, 3) AS a, lpad(s, 3, ' ') AS b, grouping_id() AS g, count(*) AS n FROM t "
+    "GROUP BY ROLLUP (lpad(s, 3), lpad(s, 3, ' '))",
+    "two_casts": "SELECT CAST(v AS DECIMAL) AS a, CAST(v AS DECIMAL(10, 0)) AS b, grouping_id() AS g, count(*) AS n "
+    "FROM t GROUP BY ROLLUP (CAST(v AS DECIMAL), CAST(v AS DECIMAL(10, 0)))",
+    "literals": "SELECT coalesce(v, 1) AS a, coalesce(v, 01) AS b, grouping_id() AS g, count(*) AS n FROM t "
+    "GROUP BY ROLLUP (coalesce(v, 1), coalesce(v, 01))",
+    "units": "SELECT date_trunc('YEAR', timestamp_seconds(v)) AS a, date_trunc('year', timestamp_seconds(v)) AS b, "
+    "grouping_id() AS g, count(*) AS n FROM t "
+    "GROUP BY ROLLUP (date_trunc('YEAR', timestamp_seconds(v)), date_trunc('year', timestamp_seconds(v)))",
     "from_first": "WITH q AS (SELECT s, v FROM t) FROM q SELECT s, count(*) - 1 AS n GROUP BY ROLLUP (s)",
     "by_alias": "SELECT u.id, (SELECT v AS id FROM t ORDER BY id LIMIT 1) AS x FROM t u",
     "under_its_name": "SELECT p.t, u.id FROM (SELECT v AS t, s FROM t ORDER BY length(s) LIMIT 1) p "

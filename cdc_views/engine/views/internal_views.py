@@ -47,6 +47,7 @@ def internal_tables(
     inputs, `texts` the text columns of the inputs.
     """
     found: dict[str, list[InternalTable]] = {}
+    is_internal = view.definition.name.startswith(HIDDEN)
     for internal in possible_internal_views(view, specs):
         try:
             analysed = analyse_view(shapes, specs, texts, internal.compiled)
@@ -54,11 +55,10 @@ def internal_tables(
             continue
         spec = _spec(internal.compiled, analysed)
         own = {**specs, spec.name: spec}
-        is_below = view.definition.name.startswith(HIDDEN)
-        below = [] if is_below else internal_tables(shapes, own, texts, internal.compiled)
+        below = [] if is_internal else internal_tables(shapes, own, texts, internal.compiled)
         strategy = plan_of(internal.compiled, {**own, **_specs(below)}).strategy
         if internal.is_usable(column_types(spec), strategy):
-            found[spec.name] = [*below, InternalTable(internal.compiled, spec, is_below)]
+            found[spec.name] = [*below, InternalTable(internal.compiled, spec, is_below=is_internal)]
     if not found:
         return []
     used = plan_of(view, {**specs, **_specs(chain.from_iterable(found.values()))}).internal_views

@@ -371,9 +371,8 @@ class _EpochOfViews:
 
     def _internal_tables(self, view: CompiledView, plan: Maintenance, way: str) -> Collection[str]:
         """The internal views whose tables an update reads or writes."""
-        if self._tables.is_internal(view.definition.name):
-            return {view.definition.name}
-        return plan.internal_views if way != FULL else ()
+        own = {view.definition.name} if self._tables.is_internal(view.definition.name) else set[str]()
+        return own | (plan.internal_views if way != FULL else set())
 
     def _has_lost(self, internal: Collection[str]) -> bool:
         """Whether one of these tables is no longer as the engine left it."""

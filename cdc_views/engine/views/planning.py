@@ -5,7 +5,7 @@ A view that is declared strict is refused here, because the types of its inputs 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cdc_views.engine.views.saved.searches import BY_TERMS, is_saved
@@ -19,13 +19,19 @@ from cdc_views.store.warehouse import TableSpec
 
 def plan_of(view: CompiledView, specs: Mapping[str, TableSpec]) -> Maintenance:
     """Choose the strategy of a view; `specs` describe its table, its inputs, and its internal views."""
-    plan, internal = _plan_without(view, specs)
-    internal = [each for each in internal if each.name in specs]
+    plan_without, possible = _plan_without(view, specs)
+    internal = [each for each in possible if each.name in specs]
     if not internal:
-        return plan
+        return plan_without
     plan = _maintenance(view, specs, [each.stored(column_types(specs[each.name])) for each in internal])
-    used = [each.compiled for each in internal if each.name in plan.internal_views]
-    return replace(plan, below=tuple(part for each in used for part in plan_of(each, specs).stored))
+    used = (each.compiled for each in internal if each.name in plan.internal_views)
+    return replace(plan, below=tuple(_stored_below(used, specs)))
+
+
+def _stored_below(internal: Iterable[CompiledView], specs: Mapping[str, TableSpec]) -> Iterator[StoredPart]:
+    """What the internal views of internal views store."""
+    for each in internal:
+        yield from plan_of(each, specs).stored
 
 
 def possible_internal_views(view: CompiledView, specs: Mapping[str, TableSpec]) -> list[Internal]:

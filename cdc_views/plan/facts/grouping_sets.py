@@ -30,9 +30,9 @@ SETS_BEHIND: Final = ("rollup", "cube", "grouping_sets")
 
 _NOT_OF_ONE_ROW: Final = (exp.Query, exp.AggFunc, exp.Window)
 # No two of these are the same function to Spark.
-_DIFFERENT: Final = frozenset(
-    (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.Minute, exp.TimestampTrunc, exp.Cast, exp.TryCast)
-    + (exp.Lower, exp.Upper)
+_DIFFERENT: Final = (
+    *(exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.Minute, exp.TimestampTrunc),
+    *(exp.Cast, exp.Lower, exp.Upper),
 )
 _TIME_WINDOWS: Final = ("window", "session_window", "window_time")
 
@@ -121,10 +121,19 @@ class GroupsOfSets:
 
 
 def _differ(calls: Sequence[exp.Expr]) -> bool:
-    """Whether function calls over the same columns are known to be different functions, or have other literals."""
-    kinds = {type(call) for call in calls}
-    written = {(type(call), *map(str, call.find_all(exp.Literal, exp.Var, exp.DataType))) for call in calls}
-    return len(written) == len(calls) and (len(kinds) == 1 or kinds <= _DIFFERENT)
+    """Whether function calls over the same columns are certain to be different functions.
+
+    Other arguments may mean the same, as in `round(x)` and `round(x, 0)`, or `CAST(x AS VARCHAR(5))` and `string(x)`.
+    """
+    return len(calls) == 1 or (
+        all(isinstance(call, _DIFFERENT) for call in calls) and len({*map(_meaning, calls)}) == len(calls)
+    )
+
+
+def _meaning(call: exp.Expr) -> Hashable:
+    """What tells one of these functions over the same columns from the others."""
+    kind = exp.Cast if isinstance(call, exp.Cast) else type(call)  # TRY_CAST has a class of its own
+    return kind, str(call.args.get("unit") or "").upper()
 
 
 def is_grouping(item: exp.Expr) -> bool:

@@ -75,9 +75,8 @@ class Maintenance:
     KEYS has `keys`, PATCH `patch` beside it, or alone for the first rows of a whole query. ADD has `adds`, or for
     groups `group_adds` beside `keys`, which grouping sets and some computed groups lack; with ordered lists, these are
     PATCH. All of these have `text`. The internal views that it uses are in `stored`, those that these use in `below`.
-    FULL has the expressions that
-    are `wanted`: internal views that store them may make it KEYS. `fault` is an error of the planner that ruled out a
-    better one.
+    FULL has the expressions that are `wanted`: internal views that store them may make it KEYS. `fault` is an error of
+    the planner that ruled out a better one.
     """
 
     strategy: StrategyName
