@@ -215,7 +215,7 @@ def test_total_over_a_left_join_is_added_once_after_a_crash(h: ViewHarness) -> N
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT sum(CAST(x AS DECIMAL(18, 2)) / 2) + 1 AS s FROM (SELECT x FROM t) q",
+        "SELECT sum(CAST(x AS DECIMAL(18, 2)) / 2) + 1 AS s FROM t AS q(id, d, n, x)",
         "SELECT count(d, n) AS s FROM t",
         "SELECT try_sum(n) AS s FROM t",
         "SELECT count(m) AS s FROM (SELECT try_sum(n) AS m FROM t) q",

@@ -291,7 +291,7 @@ def test_view_that_fails_is_published_as_failed_and_comes_back(bank: Bank) -> No
     bank.write(("accounts", 1, 10), ("accounts", 2, 20))
     bank.write(("accounts", 3, 0))
     failed = bank.published()[-1]
-    assert {name: table.status for name, table in failed.tables.items() if "." not in name} == {
+    assert {name: table.status for name, table in failed.mirrors_and_views.items() if "." not in name} == {
         "bank_total": "live", "ratio": "failed", "above": "failed",
     }  # fmt: skip
     assert "DIVIDE_BY_ZERO" in failed.detail["failures"]["ratio"]
