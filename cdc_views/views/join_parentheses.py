@@ -24,7 +24,7 @@ def without_parentheses(tree: Tree) -> Tree:
         from_ = select.args.get("from_")
         if from_ is not None:
             joins = select.args.get("joins") or []
-            may_move = not any(map(_merges, _all_joins(from_.this, joins)))
+            may_move = not any(map(merges, _all_joins(from_.this, joins)))
             first, joins = _in_a_row(from_.this, joins, may_move=may_move)
             from_.set("this", first)
             select.set("joins", joins)
@@ -48,7 +48,8 @@ def is_inner(join: exp.Join) -> bool:
     return not join.side and join.kind in ("", "INNER", "CROSS")
 
 
-def _merges(join: exp.Join) -> bool:
+def merges(join: exp.Join) -> bool:
+    """Whether a join merges columns: by USING or NATURAL."""
     return bool(join.args.get("using") or join.method)
 
 

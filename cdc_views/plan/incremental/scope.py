@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from cdc_views.plan.incremental.columns import Column, Leaf, Origin
+from cdc_views.plan.incremental.columns import Column, Leaf
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,6 @@ class Scope:
             if known is column or (column.origin and known.origin == column.origin and known.name.lower() == name)
         )
         return next(own, ""), name
-
-    def origin_of(self, node: exp.Expr) -> Origin | None:
-        """The origin of the column that an expression names, if that is certain and it has one."""
-        column = self.resolve(node)
-        return column.origin or None if column is not None else None
 
     def resolve_outer(self, node: exp.Expr) -> Column | None:
         """The column of the FROM around this one, where no relation of this one may have it."""

@@ -23,7 +23,7 @@ from cdc_views.plan.incremental.operators import (
 )
 from cdc_views.plan.incremental.restrictions import NotIncremental
 from cdc_views.plan.incremental.scope import Derived, Scope, Source, conjuncts
-from cdc_views.views.join_parentheses import is_inner, joins_inside
+from cdc_views.views.join_parentheses import is_inner, joins_inside, merges
 
 _NAMING: Final = frozenset({"this", "alias", "joins"})  # joins inside of parentheses follow their first item
 
@@ -86,7 +86,7 @@ class From:
         inside = joins_inside(node)
         if inside is not None:
             first, joins = inside
-            if any(join.args.get("using") or join.method or isinstance(join.this, exp.Lateral) for join in joins):
+            if any(merges(join) or isinstance(join.this, exp.Lateral) for join in joins):
                 raise NotIncremental("USING, NATURAL or LATERAL in parentheses")
             if self.scope.merged:
                 raise NotIncremental("USING or NATURAL beside a join in parentheses")
@@ -182,7 +182,7 @@ class From:
 
     def _using(self, join: exp.Join) -> list[Equality]:
         """Merge the columns of USING or NATURAL; returns their equalities, the left column first."""
-        if joins_inside(join.this) is not None and (join.args.get("using") or join.method):
+        if joins_inside(join.this) is not None and merges(join):
             raise NotIncremental("USING or NATURAL beside a join in parentheses")
         *left, right = self.scope.sources
         names = [column.name for column in join.args.get("using") or ()]

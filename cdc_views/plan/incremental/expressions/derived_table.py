@@ -31,7 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 
 from cdc_views.plan.facts.keys import is_aggregated
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, start_of
@@ -90,8 +90,8 @@ class StoredDerivedTable(StoredSubquery):
         return self.wanted.select or f"SELECT {', '.join(map(quoted_name, self.columns))} FROM "
 
 
-def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
-    """Where the text has a derived table that an internal view may store: its start and its end."""
+def tokens_of_table(query: ParsedQuery, select: exp.Expr) -> Sequence[Token] | None:
+    """The tokens of a derived table that an internal view may store."""
     if not isinstance(select, exp.Select):
         return None
     is_storable = (
@@ -108,9 +108,7 @@ def place_of(query: ParsedQuery, select: exp.Expr) -> tuple[int, int] | None:
     if span is None:
         return None
     tokens = query.tokens[span[0] : span[1] + 1]
-    if has_collation(tokens):  # the type of a stored column has none
-        return None
-    return tokens[0].start, tokens[-1].end + 1
+    return None if has_collation(tokens) else tokens  # the type of a stored column has none
 
 
 def _names_inputs(query: ParsedQuery, select: exp.Select) -> bool:
@@ -137,11 +135,9 @@ def first_rows(
     `leaves` are those of its tables, `appended` is what makes the orders of the view total, by offset: which of several
     rows that tie come first must be the same in both. None if it may not stand alone.
     """
-    place = place_of(query, select)
-    if place is None or not isinstance(select, exp.Select):
+    tokens = tokens_of_table(query, select)
+    if tokens is None or not isinstance(select, exp.Select):
         return None
-    start, end = place
-    tokens = [token for token in query.tokens if start <= token.start < end]
     if tokens[0].token_type is not TokenType.SELECT:  # Spark also takes FROM before it
         return None
     *items, rest = items_of(select, tokens)
@@ -152,7 +148,7 @@ def first_rows(
     stored = [completed(sql, item, appended) for item in items] + [f"{key} AS {next(free)}" for key in keys]
     sources = dict.fromkeys(leaf.source for leaf in leaves)
     text = f"SELECT {', '.join(stored)} {completed(sql, rest, appended)}"
-    return WantedTable(tuple(sources), start, end, text, keys=len(keys))
+    return WantedTable(tuple(sources), tokens[0].start, tokens[-1].end + 1, text, keys=len(keys))
 
 
 def _is_reduced(select: exp.Select) -> bool:

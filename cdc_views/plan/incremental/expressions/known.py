@@ -22,8 +22,14 @@ from sqlglot import exp
 
 from cdc_views.plan.facts.keys import is_time_window, makes_rows
 from cdc_views.plan.incremental.columns import Column, Leaf, LeafColumn, Path
-from cdc_views.plan.incremental.expressions.derived_table import StoredDerivedTable, WantedTable, first_rows, place_of
+from cdc_views.plan.incremental.expressions.derived_table import (
+    StoredDerivedTable,
+    WantedTable,
+    first_rows,
+    tokens_of_table,
+)
 from cdc_views.plan.incremental.expressions.one_row import StoredRow, WantedRow, one_row
+from cdc_views.plan.incremental.expressions.select_text import text_of
 from cdc_views.plan.incremental.expressions.written import Identity, WrittenExpression, offset, written
 from cdc_views.plan.incremental.operators import Equality, InnerJoin, Operator, Scan
 from cdc_views.plan.incremental.scope import Scope
@@ -156,8 +162,8 @@ class Expressions:
 
         `path` leads to the query around it, or to the place that names it as a CTE.
         """
-        place = place_of(self._query, select) if self._tables else None
-        stored = self._tables.get(place[0]) if place is not None else None
+        tokens = tokens_of_table(self._query, select) if self._tables else None
+        stored = self._tables.get(tokens[0].start) if tokens is not None else None
         if stored is None:
             return None
         self._used[stored.name] = stored
@@ -174,10 +180,10 @@ class Expressions:
 
     def want_table(self, select: exp.Expr, source: str) -> None:
         """Remember a derived table over a table, if an internal view may store it."""
-        place = place_of(self._query, select)
-        if place is not None:
-            start, end = place
-            self.wanted[start] = WantedTable((source,), start, end, self._query.definition.sql[start:end])
+        tokens = tokens_of_table(self._query, select)
+        if tokens is not None:
+            start, text = tokens[0].start, text_of(self._query.definition.sql, tokens)
+            self.wanted[start] = WantedTable((source,), start, start + len(text), text)
 
     def want_first_rows(self, select: exp.Expr, leaves: Sequence[Leaf], columns: Sequence[Column]) -> None:
         """Remember a query with ORDER BY and LIMIT over these leaves, if an internal view may store its `columns`."""
